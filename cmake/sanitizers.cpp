@@ -1,0 +1,25 @@
+// Linked into every program of a sanitizer build. Graphics drivers are not built with the sanitizers,
+// leak a little, and are unloaded before leaks are looked for, so that nothing could name them.
+
+extern "C" {
+
+// Keeps drivers loaded: reports can then say which library a frame is in.
+int dlclose(void* /*library*/) { return 0; }
+
+const char* __lsan_default_suppressions();  // NOLINT(bugprone-reserved-identifier)
+const char* __lsan_default_suppressions() {  // NOLINT(bugprone-reserved-identifier)
+  return "leak:libvulkan\nleak:libgallium\nleak:libLLVM\nleak:libnvidia\n";
+}
+
+const char* __lsan_default_options();  // NOLINT(bugprone-reserved-identifier)
+const char* __lsan_default_options() {  // NOLINT(bugprone-reserved-identifier)
+  return "print_suppressions=0";
+}
+
+const char* __tsan_default_suppressions();  // NOLINT(bugprone-reserved-identifier)
+const char* __tsan_default_suppressions() {  // NOLINT(bugprone-reserved-identifier)
+  return "called_from_lib:libvulkan_lvp\ncalled_from_lib:libgallium\ncalled_from_lib:libLLVM\n"
+         "called_from_lib:libwgpu_native\nrace:libvulkan_lvp\nrace:libgallium\nrace:libwgpu_native\nmutex:libvulkan\n";
+}
+
+}  // extern "C"

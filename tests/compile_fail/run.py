@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+"""Checks that code which must not compile does not, and says why.
+
+Each case is a C++ file. A line `// expect: <regex>` states what the compiler must say (several such
+lines must all be met); a line `// compiles` states instead that the file is fine, which guards a
+case against failing for another reason than the one it is about.
+"""
+
+import argparse
+import concurrent.futures
+import pathlib
+import re
+import subprocess
+import sys
+
+
+def check(case, compiler, includes):
+    """Returns what is wrong with the case, or None."""
+    text = case.read_text()
+    expected = re.findall(r"^// expect: (.+)$", text, re.MULTILINE)
+    must_compile = re.search(r"^// compiles$", text, re.MULTILINE) is not None
+    if must_compile == bool(expected):
+        return "needs either lines `// expect: <regex>` or the line `// compiles`"
+    command = [compiler, "-std=c++20", "-fsyntax-only", "-fdiagnostics-color=never"]
+    command += [f"-I{path}" for path in includes] + [str(case)]
+    result = subprocess.run(command, capture_output=True, text=True)
+    if must_compile:
+        return None if result.returncode == 0 else "must compile, but:\n" + result.stderr
+    if result.returncode == 0:
+        return "compiles, but must not"
+    for regex in expected:
+        if not re.search(regex, result.stderr):
+            return f"fails without saying /{regex}/:\n" + result.stderr
+    return None
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--compiler", required=True)
+    parser.add_argument("--include", action="append", default=[])
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("cases", nargs="+", type=pathlib.Path)
+    options = parser.parse_args()
+
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        faults = list(pool.map(lambda case: check(case, options.compiler, options.include), options.cases))
+    for case, fault in zip(options.cases, faults):
+        print(f"{case.name}: {fault or 'ok'}")
+    failed = sum(fault is not None for fault in faults)
+    print(f"{len(faults)} cases, {failed} wrong")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,52 @@
+#!/usr/bin/env python3
+"""The driver itself must notice each way in which a case can be wrong."""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+DRIVER = pathlib.Path(__file__).with_name("run.py")
+COMPILER = "c++"
+
+
+def run(text):
+    with tempfile.TemporaryDirectory() as folder:
+        case = pathlib.Path(folder) / "case.cpp"
+        case.write_text(text)
+        return subprocess.run(
+            [sys.executable, DRIVER, "--compiler", COMPILER, case], capture_output=True, text=True)
+
+
+class Driver(unittest.TestCase):
+    def test_accepts_the_expected_error(self):
+        result = run('// expect: two is not three\nstatic_assert(2 == 3, "two is not three");\n')
+        self.assertEqual(result.returncode, 0, result.stdout)
+
+    def test_accepts_a_file_that_says_it_compiles(self):
+        self.assertEqual(run("// compiles\nint x;\n").returncode, 0)
+
+    def test_refuses_another_error(self):
+        result = run('// expect: two is not three\nstatic_assert(2 == 3, "no");\n')
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("fails without saying /two is not three/", result.stdout)
+
+    def test_refuses_when_only_one_of_two_expectations_is_met(self):
+        result = run('// expect: first\n// expect: second\nstatic_assert(false, "first");\n')
+        self.assertIn("fails without saying /second/", result.stdout)
+
+    def test_refuses_a_case_that_compiles(self):
+        self.assertIn("compiles, but must not", run("// expect: anything\nint x;\n").stdout)
+
+    def test_refuses_a_case_without_expectation(self):
+        self.assertIn("needs either", run("int x = nothing;\n").stdout)
+
+    def test_refuses_a_broken_file_that_says_it_compiles(self):
+        self.assertIn("must compile, but", run("// compiles\nint x = nothing;\n").stdout)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        COMPILER = sys.argv.pop()
+    unittest.main()

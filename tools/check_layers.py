@@ -1,0 +1,61 @@
+#!/usr/bin/env python3
+"""Checks that every file in kiln/ includes only from its own stage and from those below.
+
+usage: check_layers.py [repository root]
+"""
+
+import pathlib
+import re
+import sys
+
+STAGES = ["support", "scalar", "kernel", "runtime", "dispatch", "fusion", "autodiff", "tensor", "ops", "optim", "check"]
+UMBRELLA = "kiln/kiln.hpp"  # may include everything; nothing in kiln/ may include it
+VERSION = "kiln/version.hpp"  # belongs to no stage and includes nothing of kiln
+INCLUDE = re.compile(r'^\s*#\s*include\s*["<](kiln/[^">]+)[">]')
+
+
+def faults_of_include(stage, included):
+    """What is wrong with `#include "<included>"` in a file of that stage, or None."""
+    if included == VERSION:
+        return None
+    if included == UMBRELLA:
+        return "the umbrella header is for users only"
+    parts = included.split("/")
+    if len(parts) < 3 or parts[1] not in STAGES:
+        return f"unknown stage in {included}"
+    if STAGES.index(parts[1]) > STAGES.index(stage):
+        return f"{stage} must not include {included}: {parts[1]} lies above it"
+    return None
+
+
+def check(root):
+    """All faults in root/kiln, as lines `file:line: what`."""
+    faults = []
+    files = sorted(path for end in ("hpp", "cpp") for path in (root / "kiln").rglob(f"*.{end}"))
+    for path in files:
+        name = path.relative_to(root).as_posix()
+        if name in (UMBRELLA, VERSION):
+            continue
+        stage = name.split("/")[1]
+        if stage not in STAGES:
+            faults.append(f"{name}:1: unknown stage {stage}")
+            continue
+        for number, line in enumerate(path.read_text().splitlines(), start=1):
+            match = INCLUDE.match(line)
+            fault = match and faults_of_include(stage, match.group(1))
+            if fault:
+                faults.append(f"{name}:{number}: {fault}")
+    return len(files), faults
+
+
+def main():
+    root = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parents[1]
+    count, faults = check(root)
+    for fault in faults:
+        print(fault)
+    print(f"check_layers: {count} files, {len(faults)} faults")
+    return 1 if faults or count == 0 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,47 @@
+#!/usr/bin/env python3
+"""Tests of check_layers.py."""
+
+import pathlib
+import tempfile
+import unittest
+
+import check_layers
+
+
+def faults(files):
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder)
+        for name, text in files.items():
+            path = root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        return check_layers.check(root)[1]
+
+
+class CheckLayers(unittest.TestCase):
+    def test_accepts_own_stage_lower_stages_and_the_version(self):
+        text = '#include <vector>\n#include "kiln/ops/a.hpp"\n#include "kiln/support/b.hpp"\n#include "kiln/version.hpp"\n'
+        self.assertEqual(faults({"kiln/ops/relu/relu.cpp": text}), [])
+
+    def test_names_file_and_line_of_an_upward_include(self):
+        self.assertEqual(
+            faults({"kiln/scalar/a.hpp": '#pragma once\n\n# include "kiln/ops/b.hpp"\n'}),
+            ["kiln/scalar/a.hpp:3: scalar must not include kiln/ops/b.hpp: ops lies above it"])
+
+    def test_refuses_an_include_of_an_unknown_stage(self):
+        self.assertEqual(
+            faults({"kiln/ops/a.cpp": '#include "kiln/misc/b.hpp"\n'}),
+            ["kiln/ops/a.cpp:1: unknown stage in kiln/misc/b.hpp"])
+
+    def test_refuses_a_file_in_an_unknown_stage(self):
+        self.assertEqual(faults({"kiln/misc/a.cpp": ""}), ["kiln/misc/a.cpp:1: unknown stage misc"])
+
+    def test_refuses_the_umbrella_inside_the_library_but_lets_it_include_all(self):
+        self.assertEqual(faults({"kiln/kiln.hpp": '#include "kiln/check/a.hpp"\n'}), [])
+        self.assertEqual(
+            faults({"kiln/check/a.cpp": '#include "kiln/kiln.hpp"\n'}),
+            ["kiln/check/a.cpp:1: the umbrella header is for users only"])
+
+
+if __name__ == "__main__":
+    unittest.main()
