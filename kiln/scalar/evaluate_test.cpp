@@ -1,0 +1,193 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <vector>
+
+#include "kiln/scalar/body_of_test.hpp"
+#include "kiln/scalar/opcode_table.hpp"
+
+namespace kiln {
+namespace {
+
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+constexpr double inf = std::numeric_limits<double>::infinity();
+
+const std::vector<double> samples{-inf,   -1e30, -1000, -88.8, -2.5, -1,  -0.3,
+                                  -1e-20, -0.0,  0,     1e-20, 0.25, 0.5, 1,
+                                  1.75,   2,     13.24, 90,    1e30, inf, nan};
+
+/// Equal bit for bit, except that a NaN is as good as another.
+void expect_same(double actual, double expected, double x, double y = 0) {
+  if (std::isnan(expected)) {
+    EXPECT_TRUE(std::isnan(actual)) << "at " << x << ", " << y << ": " << actual;
+  } else {
+    EXPECT_EQ(actual, expected) << "at " << x << ", " << y;
+    EXPECT_EQ(std::signbit(actual), std::signbit(expected)) << "at " << x << ", " << y;
+  }
+}
+
+template <class F>
+void expect_unary(F body, const std::function<double(double)>& expected) {
+  const auto compiled = body_of(body);
+  for (const double x : samples) expect_same(evaluate(*compiled, 0, std::array{x}), expected(x), x);
+}
+
+template <class F>
+void expect_binary(F body, const std::function<double(double, double)>& expected) {
+  const auto compiled = body_of(body);
+  for (const double x : samples) {
+    for (const double y : samples) {
+      expect_same(evaluate(*compiled, 0, std::array{x, y}), expected(x, y), x, y);
+    }
+  }
+}
+
+double value(const BodyPtr& body, double x) { return evaluate(*body, 0, std::array{x}); }
+
+TEST(Evaluate, UnaryFunctionsAreThoseOfTheStandardLibrary) {
+  expect_unary([](Expr x) { return -x; }, [](double x) { return -x; });
+  expect_unary([](Expr x) { return abs(x); }, [](double x) { return std::fabs(x); });
+  expect_unary([](Expr x) { return exp(x); }, [](double x) { return std::exp(x); });
+  expect_unary([](Expr x) { return log(x); }, [](double x) { return std::log(x); });
+  expect_unary([](Expr x) { return sqrt(x); }, [](double x) { return std::sqrt(x); });
+  expect_unary([](Expr x) { return rsqrt(x); }, [](double x) { return 1 / std::sqrt(x); });
+  expect_unary([](Expr x) { return tanh(x); }, [](double x) { return std::tanh(x); });
+  expect_unary([](Expr x) { return erf(x); }, [](double x) { return std::erf(x); });
+}
+
+TEST(Evaluate, ArithmeticIsThatOfDoubles) {
+  expect_binary([](Expr x, Expr y) { return x + y; }, std::plus<>());
+  expect_binary([](Expr x, Expr y) { return x - y; }, std::minus<>());
+  expect_binary([](Expr x, Expr y) { return x * y; }, std::multiplies<>());
+  expect_binary([](Expr x, Expr y) { return x / y; }, [](double x, double y) { return x / y; });
+  expect_binary([](Expr x, Expr y) { return pow(x, y); },
+                [](double x, double y) { return std::pow(x, y); });
+}
+
+TEST(Evaluate, ComparisonsWithNaNAreFalseExceptUnequal) {
+  expect_binary([](Expr x, Expr y) { return x == y; }, std::equal_to<>());
+  expect_binary([](Expr x, Expr y) { return x != y; }, std::not_equal_to<>());
+  expect_binary([](Expr x, Expr y) { return x < y; }, std::less<>());
+  expect_binary([](Expr x, Expr y) { return x <= y; }, std::less_equal<>());
+  expect_binary([](Expr x, Expr y) { return x > y; }, std::greater<>());
+  expect_binary([](Expr x, Expr y) { return x >= y; }, std::greater_equal<>());
+}
+
+TEST(Evaluate, IsNanHoldsForNaNAlone) {
+  expect_unary([](Expr x) { return is_nan(x); },
+               [](double x) { return std::isnan(x) ? 1.0 : 0.0; });
+}
+
+TEST(Evaluate, LogicGivesZeroOrOne) {
+  for (const double a : {0.0, 1.0}) {
+    EXPECT_EQ(value(body_of([](Expr x) { return !x; }), a), 1 - a);
+    for (const double b : {0.0, 1.0}) {
+      const std::array in{a, b};
+      EXPECT_EQ(evaluate(*body_of([](Expr x, Expr y) { return x && y; }), 0, in), a * b);
+      EXPECT_EQ(evaluate(*body_of([](Expr x, Expr y) { return x || y; }), 0, in), std::fmax(a, b));
+    }
+  }
+}
+
+TEST(Evaluate, SelectTakesTheSecondOperandWhereTheFirstHolds) {
+  const auto body = body_of([](Expr x, Expr y, Expr z) { return select(x, y, z); });
+  EXPECT_EQ(evaluate(*body, 0, std::array{1.0, 2.0, nan}), 2);
+  EXPECT_EQ(evaluate(*body, 0, std::array{0.0, nan, 3.0}), 3);
+}
+
+TEST(Evaluate, MinAndMaxKeepNaNFromEitherSide) {
+  const auto keep = [](double x, double y, double other) {
+    return std::isnan(x) || std::isnan(y) ? nan : other;
+  };
+  for (const double x : samples) {
+    for (const double y : samples) {
+      const std::array in{x, y};
+      const double low = evaluate(*body_of([](Expr a, Expr b) { return min(a, b); }), 0, in);
+      const double high = evaluate(*body_of([](Expr a, Expr b) { return max(a, b); }), 0, in);
+      const double least = keep(x, y, std::fmin(x, y));
+      const double most = keep(x, y, std::fmax(x, y));
+      EXPECT_TRUE(low == least || (std::isnan(low) && std::isnan(least))) << x << " " << y;
+      EXPECT_TRUE(high == most || (std::isnan(high) && std::isnan(most))) << x << " " << y;
+    }
+  }
+}
+
+TEST(Evaluate, ReluKeepsNaN) {
+  expect_unary([](Expr x) { return relu(x); },
+               [](double x) { return std::isnan(x) ? nan
+                                     : x > 0       ? x
+                                                   : 0.0; });
+}
+
+TEST(Evaluate, AClampMadeOfMinAndMaxKeepsNaN) {
+  const auto clamp = body_of([](Expr x) { return min(max(x, -1), 1); });
+  EXPECT_TRUE(std::isnan(value(clamp, nan)));
+  EXPECT_EQ(value(clamp, -7), -1);
+  EXPECT_EQ(value(clamp, 0.5), 0.5);
+  EXPECT_EQ(value(clamp, inf), 1);
+}
+
+TEST(Evaluate, SigmoidIsRightForEveryInput) {
+  const auto body = body_of([](Expr x) { return sigmoid(x); });
+  for (double x = -40; x <= 40; x += 0.37) {
+    const double expected = 0.5 * (1 + std::tanh(x / 2));
+    EXPECT_NEAR(value(body, x), expected, 1e-15) << x;
+  }
+  EXPECT_EQ(value(body, -inf), 0);
+  EXPECT_EQ(value(body, inf), 1);
+  EXPECT_EQ(value(body, 1e30), 1);
+  EXPECT_DOUBLE_EQ(value(body, -100), std::exp(-100.0));
+  EXPECT_TRUE(std::isnan(value(body, nan)));
+}
+
+TEST(Evaluate, CastsRoundTruncateAndSaturate) {
+  const auto to_f32 = body_of([](Expr x) { return cast(x, DType::f32); });
+  const auto to_f16 = body_of([](Expr x) { return cast(x, DType::f16); });
+  const auto to_i32 = body_of([](Expr x) { return cast(x, DType::i32); });
+  const auto to_u32 = body_of([](Expr x) { return cast(x, DType::u32); });
+  const auto to_bool = body_of([](Expr x) { return cast(x, DType::boolean); });
+  EXPECT_EQ(value(to_f32, 0.1), static_cast<double>(0.1F));
+  EXPECT_EQ(value(to_f16, 1 + 0x1p-11), 1);
+  EXPECT_EQ(value(to_f16, 65520), inf);
+  EXPECT_EQ(value(to_f16, 1e-9), 0);
+  EXPECT_EQ(value(to_i32, -2.9), -2);
+  EXPECT_EQ(value(to_i32, 1e30), 2147483647.0);
+  EXPECT_EQ(value(to_i32, -1e30), -2147483648.0);
+  EXPECT_EQ(value(to_u32, 2.9), 2);
+  EXPECT_EQ(value(to_u32, -3), 0);
+  EXPECT_EQ(value(to_u32, 1e30), 4294967295.0);
+  EXPECT_EQ(value(to_bool, 0), 0);
+  EXPECT_EQ(value(to_bool, -0.5), 1);
+  EXPECT_EQ(value(to_bool, nan), 1);
+}
+
+TEST(Evaluate, GivesTheRootThatIsAskedFor) {
+  ExprGraph graph;
+  const Expr x = graph.input(0);
+  const auto body = make_body(graph, 1, 0, std::array{(x + 1).id(), (x * 3).id()});
+  EXPECT_EQ(evaluate(*body, 0, std::array{5.0}), 6);
+  EXPECT_EQ(evaluate(*body, 1, std::array{5.0}), 15);
+}
+
+TEST(OpcodeTable, RowsStandUnderTheirOpcodesWithTheirArity) {
+  for (int i = 0; i <= static_cast<int>(Opcode::select); ++i) {
+    const auto op = static_cast<Opcode>(i);
+    const OpcodeRow& r = row(op);
+    EXPECT_EQ(r.op, op);
+    EXPECT_FALSE(r.name.empty());
+    EXPECT_EQ(r.wgsl.find("$d"), std::string_view::npos);
+    for (int arg = 0; arg < 3 && !r.wgsl.empty(); ++arg) {
+      const std::string mark{'$', static_cast<char>('a' + arg)};
+      EXPECT_EQ(r.wgsl.find(mark) != std::string_view::npos, arg < r.arity) << r.name << mark;
+    }
+  }
+  EXPECT_EQ(row(Opcode::input).arity, 0);
+  EXPECT_EQ(row(Opcode::cast).arity, 1);
+  EXPECT_EQ(row(Opcode::pow).arity, 2);
+  EXPECT_EQ(row(Opcode::select).arity, 3);
+}
+
+}  // namespace
+}  // namespace kiln

@@ -1,0 +1,266 @@
+#include "kiln/scalar/expr.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <mutex>
+#include <unordered_map>
+
+#include "kiln/scalar/opcode_table.hpp"
+#include "kiln/support/error.hpp"
+
+namespace kiln {
+namespace {
+
+Expr make(Opcode op, std::span<const Expr> args, DType dtype = DType::f32) {
+  ExprGraph* graph = nullptr;
+  for (const Expr& arg : args) {
+    if (arg.in_graph()) graph = arg.graph();
+  }
+  if (graph == nullptr)
+    throw Error("body: an expression needs at least one input of the operation");
+  ExprGraph::Node node{.op = op, .dtype = dtype};
+  for (std::size_t i = 0; i < args.size(); ++i) node.args[i] = graph->place(args[i]);
+  return graph->expr(graph->intern(node));
+}
+
+Expr unary(Opcode op, const Expr& x) { return make(op, std::array{x}); }
+Expr binary(Opcode op, const Expr& a, const Expr& b) { return make(op, std::array{a, b}); }
+
+/// Copies what `roots` need, in order; gives the new id of every old one.
+std::vector<std::int32_t> copy_needed(const ExprGraph& from, std::span<const std::int32_t> roots,
+                                      ExprGraph& to) {
+  std::vector<char> needed(from.nodes().size());
+  for (const std::int32_t root : roots) needed[static_cast<std::size_t>(root)] = 1;
+  for (std::size_t i = needed.size(); i-- > 0;) {
+    if (needed[i] == 0) continue;
+    for (const std::int32_t arg : operands(from.nodes()[i]))
+      needed[static_cast<std::size_t>(arg)] = 1;
+  }
+  std::vector<std::int32_t> moved(needed.size(), -1);
+  for (std::size_t i = 0; i < needed.size(); ++i) {
+    if (needed[i] == 0) continue;
+    ExprGraph::Node node = from.nodes()[i];
+    const std::size_t count = operands(node).size();
+    for (std::size_t a = 0; a < count; ++a)
+      node.args[a] = moved[static_cast<std::size_t>(node.args[a])];
+    moved[i] = to.intern(node);
+  }
+  return moved;
+}
+
+std::string spell(const ExprGraph& graph, int inputs, int params,
+                  std::span<const std::int32_t> roots) {
+  std::string key = fmt::format("{},{}:", inputs, params);
+  for (const ExprGraph::Node& node : graph.nodes()) {
+    key += fmt::format("{}({},{},{})", static_cast<int>(node.op), node.args[0], node.args[1],
+                       node.args[2]);
+    if (node.op == Opcode::constant)
+      key += fmt::format("{:016x}", std::bit_cast<std::uint64_t>(node.value));
+    if (node.op == Opcode::cast) key += to_string(node.dtype);
+  }
+  for (const std::int32_t root : roots) key += fmt::format(">{}", root);
+  return key;
+}
+
+/// A gradient on its way to a node. Inside the branch of a select it counts only where that branch
+/// is taken. It is cut off at the end and not at the select: on the way it may meet an infinite
+/// slope, and 0 * inf is NaN.
+struct Flow {
+  Expr gradient = Expr::none();
+  Expr when = Expr::none();  ///< none: everywhere
+};
+
+Expr guarded(const Flow& flow) {
+  return flow.when.in_graph() ? select(flow.when, flow.gradient, 0) : flow.gradient;
+}
+
+void add(const Flow& flow, Flow& sum) {
+  if (!sum.gradient.in_graph()) {
+    sum = flow;
+  } else if (sum.when.id() == flow.when.id()) {
+    sum.gradient = sum.gradient + flow.gradient;
+  } else {
+    const bool everywhere = !sum.when.in_graph() || !flow.when.in_graph();
+    sum = {guarded(sum) + guarded(flow), everywhere ? Expr::none() : sum.when || flow.when};
+  }
+}
+
+}  // namespace
+
+std::int32_t ExprGraph::intern(Node node) {
+  if (const std::int32_t same = simplified(node); same >= 0) return same;
+  const auto [at, added] = ids_.try_emplace(node, static_cast<std::int32_t>(nodes_.size()));
+  if (added) nodes_.push_back(node);
+  return at->second;
+}
+
+bool ExprGraph::is_constant(std::int32_t id, double value) const {
+  return node(id).op == Opcode::constant && node(id).value == value &&
+         !std::signbit(node(id).value);
+}
+
+std::int32_t ExprGraph::simplified(const Node& node) const {
+  // Only what holds for every input, NaN, infinities and negative zero included.
+  if (node.op == Opcode::mul && is_constant(node.args[0], 1)) return node.args[1];
+  if ((node.op == Opcode::mul || node.op == Opcode::div) && is_constant(node.args[1], 1))
+    return node.args[0];
+  if (node.op == Opcode::sub && is_constant(node.args[1], 0)) return node.args[0];
+  return -1;
+}
+
+std::int32_t ExprGraph::place(const Expr& expr) {
+  if (expr.graph_ == this) return expr.id_;
+  if (expr.graph_ != nullptr) throw Error("body: an expression of another operation was used");
+  if (expr.param_ == nullptr) return intern({.op = Opcode::constant, .value = expr.value_});
+  const auto at = std::ranges::find(params_, expr.param_);
+  if (at == params_.end())
+    throw Error("body: a Param must be a field of the operation, and be used in place, not copied");
+  return intern(
+      {.op = Opcode::param, .args = {static_cast<std::int32_t>(at - params_.begin()), -1, -1}});
+}
+
+Expr ExprGraph::input(int slot) {
+  return expr(intern({.op = Opcode::input, .args = {slot, -1, -1}}));
+}
+Expr ExprGraph::expr(std::int32_t id) { return {this, id}; }
+
+Expr operator-(const Expr& x) { return unary(Opcode::neg, x); }
+Expr operator+(const Expr& a, const Expr& b) { return binary(Opcode::add, a, b); }
+Expr operator-(const Expr& a, const Expr& b) { return binary(Opcode::sub, a, b); }
+Expr operator*(const Expr& a, const Expr& b) { return binary(Opcode::mul, a, b); }
+Expr operator/(const Expr& a, const Expr& b) { return binary(Opcode::div, a, b); }
+Expr operator==(const Expr& a, const Expr& b) { return binary(Opcode::equal, a, b); }
+Expr operator!=(const Expr& a, const Expr& b) { return !(a == b); }
+Expr operator<(const Expr& a, const Expr& b) { return binary(Opcode::less, a, b); }
+Expr operator<=(const Expr& a, const Expr& b) { return binary(Opcode::less_equal, a, b); }
+Expr operator>(const Expr& a, const Expr& b) { return binary(Opcode::less, b, a); }
+Expr operator>=(const Expr& a, const Expr& b) { return binary(Opcode::less_equal, b, a); }
+Expr operator&&(const Expr& a, const Expr& b) { return binary(Opcode::logical_and, a, b); }
+Expr operator||(const Expr& a, const Expr& b) { return binary(Opcode::logical_or, a, b); }
+Expr operator!(const Expr& a) { return unary(Opcode::logical_not, a); }
+Expr abs(const Expr& x) { return unary(Opcode::abs, x); }
+Expr exp(const Expr& x) { return unary(Opcode::exp, x); }
+Expr log(const Expr& x) { return unary(Opcode::log, x); }
+Expr sqrt(const Expr& x) { return unary(Opcode::sqrt, x); }
+Expr rsqrt(const Expr& x) { return unary(Opcode::rsqrt, x); }
+Expr tanh(const Expr& x) { return unary(Opcode::tanh, x); }
+Expr sigmoid(const Expr& x) { return unary(Opcode::sigmoid, x); }
+Expr relu(const Expr& x) { return unary(Opcode::relu, x); }
+Expr is_nan(const Expr& x) { return unary(Opcode::is_nan, x); }
+Expr erf(const Expr& x) { return unary(Opcode::erf, x); }
+Expr pow(const Expr& base, const Expr& exponent) { return binary(Opcode::pow, base, exponent); }
+Expr min(const Expr& a, const Expr& b) { return binary(Opcode::min, a, b); }
+Expr max(const Expr& a, const Expr& b) { return binary(Opcode::max, a, b); }
+Expr select(const Expr& condition, const Expr& yes, const Expr& no) {
+  return make(Opcode::select, std::array{condition, yes, no});
+}
+Expr cast(const Expr& x, DType to) { return make(Opcode::cast, std::array{x}, to); }
+
+bool Body::uses(std::size_t root, int slot) const {
+  std::vector<char> needed(graph->nodes().size());
+  needed[static_cast<std::size_t>(roots[root])] = 1;
+  for (std::size_t i = needed.size(); i-- > 0;) {
+    if (needed[i] == 0) continue;
+    const ExprGraph::Node& node = graph->nodes()[i];
+    if (node.op == Opcode::input && node.args[0] == slot) return true;
+    for (const std::int32_t arg : operands(node)) needed[static_cast<std::size_t>(arg)] = 1;
+  }
+  return false;
+}
+
+BodyPtr make_body(const ExprGraph& graph, int inputs, int params,
+                  std::span<const std::int32_t> roots) {
+  auto body = std::make_shared<Body>();
+  auto pruned = std::make_shared<ExprGraph>();
+  const auto moved = copy_needed(graph, roots, *pruned);
+  for (const std::int32_t root : roots)
+    body->roots.push_back(moved[static_cast<std::size_t>(root)]);
+  body->inputs = inputs;
+  body->params = params;
+  body->key = spell(*pruned, inputs, params, body->roots);
+  body->graph = std::move(pruned);
+
+  static std::mutex mutex;
+  static std::unordered_map<std::string, std::weak_ptr<const Body>> interned;
+  const std::lock_guard lock(mutex);
+  auto& slot = interned[body->key];
+  if (auto same = slot.lock()) return same;
+  slot = body;
+  return body;
+}
+
+BodyPtr adjoint(const Body& body) {
+  if (body.roots.size() != 1) throw Error("adjoint: takes a function of one result");
+  ExprGraph graph = *body.graph;
+  const std::int32_t root = body.roots[0];
+  std::vector<Flow> flows(static_cast<std::size_t>(root) + 1);
+  flows.back().gradient = graph.input(body.inputs + 1);
+  for (std::int32_t id = root; id >= 0; --id) {
+    const Flow flow = flows[static_cast<std::size_t>(id)];
+    if (!flow.gradient.in_graph()) continue;
+    const ExprGraph::Node node = graph.node(id);
+    if (node.op == Opcode::cast && !is_float(node.dtype)) continue;  // an integer has no gradient
+    const auto args = operands(node);
+    std::array<Expr, 3> in{Expr::none(), Expr::none(), Expr::none()};
+    for (std::size_t i = 0; i < args.size(); ++i) in[i] = graph.expr(args[i]);
+    // The result itself is an input of the adjoint: reading it back is cheaper than computing it
+    // again.
+    const Expr self = id == root ? graph.input(body.inputs) : graph.expr(id);
+    std::array<Expr, 3> out{Expr::none(), Expr::none(), Expr::none()};
+    row(node.op).adjoint(in, self, flow.gradient, out);
+    for (std::size_t i = 0; i < args.size(); ++i) {
+      if (!out[i].in_graph()) continue;
+      Expr when = flow.when;
+      if (node.op == Opcode::select) {
+        const Expr taken = i == 1 ? in[0] : !in[0];
+        when = when.in_graph() ? when && taken : taken;
+      }
+      add({out[i], when}, flows[static_cast<std::size_t>(args[i])]);
+    }
+  }
+  std::vector<std::int32_t> roots(static_cast<std::size_t>(body.inputs), -1);
+  for (std::int32_t id = 0; id <= root; ++id) {
+    const ExprGraph::Node node = graph.node(id);
+    const Flow& flow = flows[static_cast<std::size_t>(id)];
+    if (node.op == Opcode::input && flow.gradient.in_graph()) {
+      roots[static_cast<std::size_t>(node.args[0])] = guarded(flow).id();
+    }
+  }
+  for (std::int32_t& id : roots) {
+    if (id < 0) id = graph.intern({.op = Opcode::constant, .value = 0});
+  }
+  return make_body(graph, body.inputs + 2, body.params, roots);
+}
+
+double evaluate(const Body& body, std::size_t root, std::span<const double> inputs,
+                std::span<const double> params) {
+  std::vector<double> values(body.graph->nodes().size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const ExprGraph::Node& node = body.graph->nodes()[i];
+    const auto slot = static_cast<std::size_t>(std::max(node.args[0], 0));
+    switch (node.op) {
+      case Opcode::input:
+        values[i] = inputs[slot];
+        break;
+      case Opcode::param:
+        values[i] = params[slot];
+        break;
+      case Opcode::constant:
+        values[i] = node.value;
+        break;
+      default: {
+        std::array<double, 3> args{};
+        const auto ids = operands(node);
+        for (std::size_t a = 0; a < ids.size(); ++a)
+          args[a] = values[static_cast<std::size_t>(ids[a])];
+        values[i] = row(node.op).evaluate(args, node.dtype);
+      }
+    }
+  }
+  return values[static_cast<std::size_t>(body.roots[root])];
+}
+
+}  // namespace kiln

@@ -1,0 +1,179 @@
+#pragma once
+#include <array>
+#include <bit>
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "kiln/scalar/opcode.hpp"
+#include "kiln/support/dtype.hpp"
+
+namespace kiln {
+
+class Expr;
+
+/// A number that changes from call to call, such as a learning rate, as a field of an operation. It
+/// is passed to the kernel at launch: it is in no cache key and in no kernel's text, so a new value
+/// never compiles anything.
+struct Param {
+  double value = 0;
+};
+
+/// A hash-consed graph of scalar operations: equal subexpressions have equal ids, and operands come
+/// before their users.
+class ExprGraph {
+ public:
+  struct Node {
+    Opcode op = Opcode::constant;
+    std::array<std::int32_t, 3> args{
+        -1, -1, -1};           ///< node ids; of `input` and `param`: args[0] is the slot
+    double value = 0;          ///< of `constant`
+    DType dtype = DType::f32;  ///< of `cast`: the target
+    /// Orders constants by their bits: -0 is not 0, and NaN equals itself.
+    friend std::strong_ordering operator<=>(const Node& a, const Node& b) {
+      return a.key() <=> b.key();
+    }
+    friend bool operator==(const Node& a, const Node& b) { return a.key() == b.key(); }
+
+   private:
+    [[nodiscard]] std::tuple<Opcode, std::array<std::int32_t, 3>, std::uint64_t, DType> key()
+        const {
+      return {op, args, std::bit_cast<std::uint64_t>(value), dtype};
+    }
+  };
+
+  ExprGraph() = default;
+  /// `params`: the addresses of the operation's Param fields, in slot order.
+  explicit ExprGraph(std::vector<const Param*> params) : params_(std::move(params)) {}
+
+  /// The id of the node, added if it is new. Exact identities, x * 1, x / 1 and x - 0, are
+  /// simplified.
+  std::int32_t intern(Node node);
+  /// The id of an expression of this graph, or of a literal or Param brought into it.
+  std::int32_t place(const Expr& expr);
+  Expr input(int slot);
+  Expr expr(std::int32_t id);
+
+  [[nodiscard]] const std::vector<Node>& nodes() const { return nodes_; }
+  [[nodiscard]] const Node& node(std::int32_t id) const {
+    return nodes_[static_cast<std::size_t>(id)];
+  }
+
+ private:
+  [[nodiscard]] std::int32_t simplified(const Node& node) const;
+  [[nodiscard]] bool is_constant(std::int32_t id, double value) const;
+
+  std::vector<Node> nodes_;
+  std::map<Node, std::int32_t> ids_;
+  std::vector<const Param*> params_;
+};
+
+/// A scalar expression: what the `body` of an elementwise operation is written in.
+///
+///     struct Silu {
+///       static constexpr std::string_view name = "silu";
+///       static Expr body(Expr x) { return x * sigmoid(x); }
+///     };
+///
+/// Literals become part of the kernel's text; a number that changes from call to call must be a
+/// Param field.
+class Expr {
+ public:
+  consteval Expr(int value) : value_(value) {}     // NOLINT(google-explicit-constructor): literals
+  consteval Expr(double value) : value_(value) {}  // NOLINT(google-explicit-constructor)
+  Expr(const Param& param) : param_(&param) {}     // NOLINT(google-explicit-constructor)
+
+  [[nodiscard]] static Expr none() { return Expr(nullptr, -1); }
+  [[nodiscard]] bool in_graph() const { return graph_ != nullptr; }
+  [[nodiscard]] std::int32_t id() const { return id_; }
+  [[nodiscard]] ExprGraph* graph() const { return graph_; }
+
+ private:
+  friend class ExprGraph;
+  constexpr Expr(ExprGraph* graph, std::int32_t id) : graph_(graph), id_(id) {}
+
+  ExprGraph* graph_ = nullptr;
+  std::int32_t id_ = -1;
+  double value_ = 0;
+  const Param* param_ = nullptr;
+};
+
+Expr operator-(const Expr& x);
+Expr operator+(const Expr& a, const Expr& b);
+Expr operator-(const Expr& a, const Expr& b);
+Expr operator*(const Expr& a, const Expr& b);
+Expr operator/(const Expr& a, const Expr& b);
+/// Comparisons give a bool. With a NaN all but `!=` are false.
+Expr operator==(const Expr& a, const Expr& b);
+Expr operator!=(const Expr& a, const Expr& b);
+Expr operator<(const Expr& a, const Expr& b);
+Expr operator<=(const Expr& a, const Expr& b);
+Expr operator>(const Expr& a, const Expr& b);
+Expr operator>=(const Expr& a, const Expr& b);
+Expr operator&&(const Expr& a, const Expr& b);
+Expr operator||(const Expr& a, const Expr& b);
+Expr operator!(const Expr& a);
+
+Expr abs(const Expr& x);
+Expr exp(const Expr& x);
+Expr log(const Expr& x);
+Expr sqrt(const Expr& x);
+Expr rsqrt(const Expr& x);
+/// Right for every x: no overflow for large |x|.
+Expr tanh(const Expr& x);
+/// 1 / (1 + exp(-x)), right for every x, and so is its gradient.
+Expr sigmoid(const Expr& x);
+/// max(x, 0); NaN stays NaN.
+Expr relu(const Expr& x);
+Expr erf(const Expr& x);
+Expr is_nan(const Expr& x);
+Expr pow(const Expr& base, const Expr& exponent);
+/// NaN if either is NaN.
+Expr min(const Expr& a, const Expr& b);
+/// NaN if either is NaN.
+Expr max(const Expr& a, const Expr& b);
+/// `yes` where `condition` (a bool) holds, else `no`.
+Expr select(const Expr& condition, const Expr& yes, const Expr& no);
+Expr cast(const Expr& x, DType to);
+
+/// A finished function of `inputs` scalars (and of run-time params) with one or more results.
+/// Interned: equal functions are one object, so equality is pointer equality.
+struct Body {
+  std::shared_ptr<const ExprGraph> graph;
+  int inputs = 0;
+  int params = 0;
+  std::vector<std::int32_t> roots;
+  std::string key;  ///< spells the function; equal exactly for equal functions
+
+  /// Whether result `root` depends on input `slot`.
+  [[nodiscard]] bool uses(std::size_t root, int slot) const;
+};
+using BodyPtr = std::shared_ptr<const Body>;
+
+/// Finishes a graph. Nodes that no root needs are dropped.
+BodyPtr make_body(const ExprGraph& graph, int inputs, int params,
+                  std::span<const std::int32_t> roots);
+
+/// The adjoint of a function of one result: its inputs are those of `body` [0, n), then body's
+/// result (n), then the incoming gradient (n + 1); result i is the gradient of input i. It is
+/// written in terms of the result where it can be, and the gradient travels inside `select`, so a
+/// branch not taken cannot make 0 * inf. Results need not have the dtypes of the inputs: behind a
+/// cast they have that of `fallback` where nothing else decides.
+BodyPtr adjoint(const Body& body);
+
+/// The dtype of every root, or DTypeError that begins with `op`. Where only literals and params
+/// decide, `fallback`.
+std::vector<DType> infer_dtypes(std::string_view op, const Body& body,
+                                std::span<const DType> inputs, DType fallback = DType::f32);
+
+/// The value of one root in double precision: what generated kernels are checked against.
+double evaluate(const Body& body, std::size_t root, std::span<const double> inputs,
+                std::span<const double> params = {});
+
+}  // namespace kiln

@@ -1,0 +1,32 @@
+#pragma once
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "kiln/scalar/expr.hpp"
+
+namespace kiln {
+
+/// The dtypes inside a body, for given input dtypes.
+struct BodyTypes {
+  /// One a node; nothing where only literals and params decide: such a node takes the dtype of
+  /// whoever uses it.
+  std::vector<std::optional<DType>> nodes;
+  std::vector<DType> params;  ///< one a param slot
+  std::vector<DType> roots;
+
+  [[nodiscard]] DType of(std::int32_t id, DType otherwise) const {
+    return nodes[static_cast<std::size_t>(id)].value_or(otherwise);
+  }
+};
+
+/// Throws DTypeError that begins with `op`: dtypes that do not go together, or that an opcode does
+/// not take.
+BodyTypes infer(std::string_view op, const Body& body, std::span<const DType> inputs,
+                DType fallback);
+
+/// The dtype at which the node's operands meet: that of its known operands, `otherwise` where none
+/// is known.
+DType operand_dtype(const ExprGraph::Node& node, const BodyTypes& types, DType otherwise);
+
+}  // namespace kiln

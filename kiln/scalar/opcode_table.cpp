@@ -1,0 +1,167 @@
+#include "kiln/scalar/opcode_table.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "kiln/support/error.hpp"
+
+namespace kiln {
+namespace {
+
+using In = std::array<double, 3>;
+using Args = std::array<Expr, 3>;
+
+void no_gradient(Args&, const Expr&, const Expr&, Args&) {}
+double leaf(const In&, DType) { throw Error("evaluate: a leaf has no rule"); }
+
+double truth(bool value) { return value ? 1.0 : 0.0; }
+
+double cast_value(double x, DType to) {
+  switch (to) {
+    case DType::f32:
+      return static_cast<double>(static_cast<float>(x));
+    case DType::f16:
+      return static_cast<double>(static_cast<float>(float16(static_cast<float>(x))));
+    case DType::i32:
+      return std::clamp(std::trunc(x), -2147483648.0, 2147483647.0);
+    case DType::u32:
+      return std::clamp(std::trunc(x), 0.0, 4294967295.0);
+    case DType::boolean:
+      return truth(x != 0);
+  }
+  return x;
+}
+
+// A NaN operand passes the gradient on, as the field's libraries have it: nothing about it is known
+// to be flat.
+constexpr auto table = std::to_array<OpcodeRow>({
+    {Opcode::input, "input", 0, Domain::any, "", leaf, no_gradient},
+    {Opcode::param, "param", 0, Domain::any, "", leaf, no_gradient},
+    {Opcode::constant, "constant", 0, Domain::any, "", leaf, no_gradient},
+    {Opcode::neg, "neg", 1, Domain::numeric, "(-$a)", [](const In& x, DType) { return -x[0]; },
+     [](Args&, const Expr&, const Expr& g, Args& out) { out[0] = -g; }},
+    {Opcode::abs, "abs", 1, Domain::numeric, "abs($a)",
+     [](const In& x, DType) { return std::abs(x[0]); },
+     [](Args& in, const Expr&, const Expr& g, Args& out) {
+       out[0] = select(in[0] == 0, 0, select(in[0] < 0, -g, g));
+     }},
+    {Opcode::exp, "exp", 1, Domain::floating, "exp($a)",
+     [](const In& x, DType) { return std::exp(x[0]); },
+     [](Args&, const Expr& self, const Expr& g, Args& out) { out[0] = g * self; }},
+    {Opcode::log, "log", 1, Domain::floating, "log($a)",
+     [](const In& x, DType) { return std::log(x[0]); },
+     [](Args& in, const Expr&, const Expr& g, Args& out) { out[0] = g / in[0]; }},
+    {Opcode::sqrt, "sqrt", 1, Domain::floating, "sqrt($a)",
+     [](const In& x, DType) { return std::sqrt(x[0]); },
+     [](Args&, const Expr& self, const Expr& g, Args& out) { out[0] = g * 0.5 / self; }},
+    {Opcode::rsqrt, "rsqrt", 1, Domain::floating, "inverseSqrt($a)",
+     [](const In& x, DType) { return 1 / std::sqrt(x[0]); },
+     [](Args&, const Expr& self, const Expr& g, Args& out) {
+       out[0] = g * -0.5 * (self * self * self);
+     }},
+    {Opcode::tanh, "tanh", 1, Domain::floating, "kiln_tanh($a)",
+     [](const In& x, DType) { return std::tanh(x[0]); },
+     [](Args&, const Expr& self, const Expr& g, Args& out) { out[0] = g * (1 - self * self); }},
+    {Opcode::sigmoid, "sigmoid", 1, Domain::floating, "kiln_sigmoid($a)",
+     [](const In& x, DType) {
+       return x[0] < 0 ? std::exp(x[0]) / (1 + std::exp(x[0])) : 1 / (1 + std::exp(-x[0]));
+     },
+     [](Args&, const Expr& self, const Expr& g, Args& out) { out[0] = g * (self * (1 - self)); }},
+    {Opcode::relu, "relu", 1, Domain::numeric, "kiln_relu_$t($a)",
+     [](const In& x, DType) { return x[0] <= 0 ? 0.0 : x[0]; },
+     [](Args&, const Expr& self, const Expr& g, Args& out) { out[0] = select(self <= 0, 0, g); }},
+    {Opcode::erf, "erf", 1, Domain::floating, "kiln_erf($a)",
+     [](const In& x, DType) { return std::erf(x[0]); },
+     [](Args& in, const Expr&, const Expr& g, Args& out) {
+       out[0] = g * (1.1283791670955126 * exp(-(in[0] * in[0])));  // 2 / sqrt(pi)
+     }},
+    {Opcode::is_nan, "is_nan", 1, Domain::floating, "kiln_is_nan($a)",
+     [](const In& x, DType) { return truth(std::isnan(x[0])); }, no_gradient},
+    {Opcode::logical_not, "logical_not", 1, Domain::boolean, "(!$a)",
+     [](const In& x, DType) { return truth(x[0] == 0); }, no_gradient},
+    {Opcode::cast, "cast", 1, Domain::any, "",
+     [](const In& x, DType to) { return cast_value(x[0], to); },
+     // The gradient arrives in the result's dtype and goes on in the operand's, which a body does
+     // not know.
+     [](Args&, const Expr&, const Expr& g, Args& out) {
+       ExprGraph& graph = *g.graph();
+       out[0] = graph.expr(graph.intern({.op = Opcode::cast_back, .args = {g.id(), -1, -1}}));
+     }},
+    {Opcode::cast_back, "cast_back", 1, Domain::floating, "$a",
+     [](const In& x, DType) { return x[0]; },
+     [](Args&, const Expr&, const Expr& g, Args& out) { out[0] = g; }},
+    {Opcode::add, "add", 2, Domain::numeric, "($a + $b)",
+     [](const In& x, DType) { return x[0] + x[1]; },
+     [](Args&, const Expr&, const Expr& g, Args& out) { out[0] = out[1] = g; }},
+    {Opcode::sub, "sub", 2, Domain::numeric, "($a - $b)",
+     [](const In& x, DType) { return x[0] - x[1]; },
+     [](Args&, const Expr&, const Expr& g, Args& out) {
+       out[0] = g;
+       out[1] = -g;
+     }},
+    {Opcode::mul, "mul", 2, Domain::numeric, "($a * $b)",
+     [](const In& x, DType) { return x[0] * x[1]; },
+     [](Args& in, const Expr&, const Expr& g, Args& out) {
+       out[0] = g * in[1];
+       out[1] = g * in[0];
+     }},
+    {Opcode::div, "div", 2, Domain::numeric, "($a / $b)",
+     [](const In& x, DType) { return x[0] / x[1]; },
+     [](Args& in, const Expr& self, const Expr& g, Args& out) {
+       out[0] = g / in[1];
+       out[1] = -(g / in[1] * self);
+     }},
+    {Opcode::pow, "pow", 2, Domain::floating, "kiln_pow($a, $b)",
+     [](const In& x, DType) { return std::pow(x[0], x[1]); },
+     [](Args& in, const Expr& self, const Expr& g, Args& out) {
+       out[0] = select(in[1] == 0, 0, g * (in[1] * pow(in[0], in[1] - 1)));
+       out[1] = select(in[0] == 0 && 0 <= in[1], 0, g * (self * log(in[0])));
+     }},
+    {Opcode::min, "min", 2, Domain::numeric, "kiln_min_$t($a, $b)",
+     [](const In& x, DType) { return x[0] < x[1] || std::isnan(x[0]) ? x[0] : x[1]; },
+     [](Args& in, const Expr&, const Expr& g, Args& out) {  // where both are equal, each gets half
+       const Expr shared = select(in[0] == in[1], g * 0.5, g);
+       out[0] = select(in[1] < in[0], 0, shared);
+       out[1] = select(in[0] < in[1], 0, shared);
+     }},
+    {Opcode::max, "max", 2, Domain::numeric, "kiln_max_$t($a, $b)",
+     [](const In& x, DType) { return x[0] > x[1] || std::isnan(x[0]) ? x[0] : x[1]; },
+     [](Args& in, const Expr&, const Expr& g, Args& out) {
+       const Expr shared = select(in[0] == in[1], g * 0.5, g);
+       out[0] = select(in[0] < in[1], 0, shared);
+       out[1] = select(in[1] < in[0], 0, shared);
+     }},
+    {Opcode::equal, "equal", 2, Domain::any, "($a == $b)",
+     [](const In& x, DType) { return truth(x[0] == x[1]); }, no_gradient},
+    {Opcode::less, "less", 2, Domain::numeric, "($a < $b)",
+     [](const In& x, DType) { return truth(x[0] < x[1]); }, no_gradient},
+    {Opcode::less_equal, "less_equal", 2, Domain::numeric, "($a <= $b)",
+     [](const In& x, DType) { return truth(x[0] <= x[1]); }, no_gradient},
+    {Opcode::logical_and, "logical_and", 2, Domain::boolean, "($a && $b)",
+     [](const In& x, DType) { return truth(x[0] != 0 && x[1] != 0); }, no_gradient},
+    {Opcode::logical_or, "logical_or", 2, Domain::boolean, "($a || $b)",
+     [](const In& x, DType) { return truth(x[0] != 0 || x[1] != 0); }, no_gradient},
+    {Opcode::select, "select", 3, Domain::any, "select($c, $b, $a)",
+     [](const In& x, DType) { return x[0] != 0 ? x[1] : x[2]; },
+     // Each gradient counts only where its branch is taken; adjoint() sees to that.
+     [](Args&, const Expr&, const Expr& g, Args& out) { out[1] = out[2] = g; }},
+});
+
+constexpr bool in_order() {
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    if (static_cast<std::size_t>(table[i].op) != i) return false;
+  }
+  return true;
+}
+static_assert(in_order(), "the table's rows stand in the order of the enumeration");
+
+}  // namespace
+
+const OpcodeRow& row(Opcode op) { return table[static_cast<std::size_t>(op)]; }
+
+std::span<const std::int32_t> operands(const ExprGraph::Node& node) {
+  return std::span(node.args).first(static_cast<std::size_t>(row(node.op).arity));
+}
+
+}  // namespace kiln

@@ -1,0 +1,145 @@
+#include "kiln/scalar/wgsl.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "kiln/scalar/opcode_table.hpp"
+#include "kiln/support/error.hpp"
+
+namespace kiln {
+namespace {
+
+// Parenthesised where negative, so that "-" before it stays one operator.
+std::string literal(std::string_view op, double value, DType dtype) {
+  switch (dtype) {
+    case DType::boolean:
+      return value != 0 ? "true" : "false";
+    case DType::i32:
+      if (value == -2147483648.0) return "(-2147483647i - 1i)";  // 2147483648i is past the largest
+      return fmt::format(fmt::runtime(value < 0 ? "({}i)" : "{}i"),
+                         static_cast<std::int64_t>(value));
+    case DType::u32:
+      return fmt::format("{}u", static_cast<std::uint64_t>(value));
+    default:
+      break;
+  }
+  const auto single = static_cast<float>(value);
+  if (!std::isfinite(single)) {
+    throw KernelError(
+        fmt::format("{}: the literal {} cannot be written in WGSL; pass it as a Param", op, value));
+  }
+  return std::signbit(single) ? fmt::format("({}f)", single) : fmt::format("{}f", single);
+}
+
+std::string cast_text(DType from, DType to, const std::string& x) {
+  if (to == DType::f16) return fmt::format("f32(f16({}))", x);
+  if (to == DType::boolean)
+    return from == DType::boolean ? x : fmt::format("({0} != {1}(0))", x, wgsl_compute_type(from));
+  return fmt::format("{}({})", wgsl_compute_type(to), x);
+}
+
+class Printer {
+ public:
+  Printer(std::string_view op, const Body& body, const BodyTypes& types,
+          std::span<const std::string> inputs, std::string_view param_prefix,
+          std::string_view temp_prefix)
+      : op_(op),
+        body_(body),
+        types_(types),
+        inputs_(inputs),
+        param_prefix_(param_prefix),
+        temp_prefix_(temp_prefix) {}
+
+  WgslBody run() && {
+    const auto& nodes = body_.graph->nodes();
+    names_.resize(nodes.size());
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      if (!types_.nodes[i]) continue;  // printed where it is used, in its user's dtype
+      if (nodes[i].op == Opcode::input) {
+        names_[i] = inputs_[static_cast<std::size_t>(nodes[i].args[0])];
+        continue;
+      }
+      names_[i] = fmt::format("{}{}", temp_prefix_, i);
+      out_.statements +=
+          fmt::format("  let {} = {};\n", names_[i], text(nodes[i], *types_.nodes[i]));
+    }
+    for (std::size_t r = 0; r < body_.roots.size(); ++r)
+      out_.results.push_back(operand(body_.roots[r], types_.roots[r]));
+    return std::move(out_);
+  }
+
+ private:
+  std::string operand(std::int32_t id, DType wanted) {
+    if (types_.nodes[static_cast<std::size_t>(id)]) return names_[static_cast<std::size_t>(id)];
+    const ExprGraph::Node& node = body_.graph->node(id);
+    if (node.op == Opcode::constant) return literal(op_, node.value, wanted);
+    if (node.op == Opcode::param) return fmt::format("{}{}", param_prefix_, node.args[0]);
+    return text(node, wanted);
+  }
+
+  std::string text(const ExprGraph::Node& node, DType dtype) {
+    const DType meet = operand_dtype(node, types_,
+                                     node.op == Opcode::cast   ? DType::f32
+                                     : dtype == DType::boolean ? DType::f32
+                                                               : dtype);
+    if (node.op == Opcode::cast) return cast_text(meet, node.dtype, operand(node.args[0], meet));
+    std::string out;
+    const std::string_view pattern = row(node.op).wgsl;
+    for (std::size_t i = 0; i < pattern.size(); ++i) {
+      if (pattern[i] != '$') {
+        out += pattern[i];
+        continue;
+      }
+      const char what = pattern[++i];
+      if (what == 't') {
+        out += wgsl_compute_type(meet);
+      } else {
+        const auto slot = static_cast<std::size_t>(what - 'a');
+        const bool condition = node.op == Opcode::select && slot == 0;
+        out += operand(node.args[slot], condition ? DType::boolean : meet);
+      }
+    }
+    if (out.starts_with("kiln_")) out_.helpers.insert(out.substr(0, out.find('(')));
+    return out;
+  }
+
+  std::string_view op_;
+  const Body& body_;
+  const BodyTypes& types_;
+  std::span<const std::string> inputs_;
+  std::string_view param_prefix_;
+  std::string_view temp_prefix_;
+  std::vector<std::string> names_;
+  WgslBody out_;
+};
+
+}  // namespace
+
+std::string_view wgsl_storage_type(DType dtype) {
+  return dtype == DType::boolean ? "u32" : to_string(dtype);
+}
+
+std::string_view wgsl_compute_type(DType dtype) {
+  return dtype == DType::f16 ? "f32" : to_string(dtype);
+}
+
+std::string wgsl_load(DType dtype, std::string_view stored) {
+  if (dtype == DType::f16) return fmt::format("f32({})", stored);
+  if (dtype == DType::boolean) return fmt::format("({} != 0u)", stored);
+  return std::string(stored);
+}
+
+std::string wgsl_store(DType from, DType to, std::string_view value) {
+  if (to == DType::boolean) return fmt::format("u32({})", cast_text(from, to, std::string(value)));
+  if (to == DType::f16) return fmt::format("f16({})", value);
+  return from == to ? std::string(value) : fmt::format("{}({})", wgsl_compute_type(to), value);
+}
+
+WgslBody print_wgsl(std::string_view op, const Body& body, const BodyTypes& types,
+                    std::span<const std::string> inputs, std::string_view param_prefix,
+                    std::string_view temp_prefix) {
+  return Printer(op, body, types, inputs, param_prefix, temp_prefix).run();
+}
+
+}  // namespace kiln

@@ -1,0 +1,47 @@
+#pragma once
+/// Scalar expressions as WGSL. f16 values are computed in f32 and rounded where they are stored.
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "kiln/scalar/infer.hpp"
+
+namespace kiln {
+
+/// The type elements have in memory: "f32", "f16", "i32", "u32"; a bool is stored as u32.
+std::string_view wgsl_storage_type(DType dtype);
+/// The type they are computed in: "f32", "i32", "u32" or "bool".
+std::string_view wgsl_compute_type(DType dtype);
+/// `stored`, an expression of storage type, as a value.
+std::string wgsl_load(DType dtype, std::string_view stored);
+/// `value`, an expression of dtype `from`, as what is stored in an array of dtype `to`.
+std::string wgsl_store(DType from, DType to, std::string_view value);
+
+/// A printed body: statements that define temporaries, then one expression a root.
+struct WgslBody {
+  std::string statements;
+  std::vector<std::string> results;
+  std::set<std::string> helpers;  ///< functions it calls; see wgsl_helpers
+};
+
+/// `inputs`: one expression a slot, already loaded. `param_prefix` + slot names the run-time
+/// params. Names of temporaries begin with `temp_prefix`. Throws KernelError for a literal that
+/// WGSL cannot spell (an infinity: pass it as a Param).
+WgslBody print_wgsl(std::string_view op, const Body& body, const BodyTypes& types,
+                    std::span<const std::string> inputs, std::string_view param_prefix,
+                    std::string_view temp_prefix);
+
+/// The definitions of the named functions and of what they call, each once.
+std::string wgsl_helpers(const std::set<std::string>& names);
+
+/// Which of kiln's scalar functions (relu, sigmoid, silu, gelu, erf, is_nan; over Elem) a kernel
+/// calls without defining them.
+std::set<std::string> used_helpers(std::string_view source);
+
+/// Whether `source` has `name` as a whole identifier.
+bool mentions(std::string_view source, std::string_view name);
+
+/// Whether `source` has `name` as a whole identifier followed by "(".
+bool calls(std::string_view source, std::string_view name);
+
+}  // namespace kiln

@@ -1,0 +1,96 @@
+#include "kiln/support/layout.hpp"
+
+#include <fmt/format.h>
+
+#include "kiln/support/error.hpp"
+
+namespace kiln {
+namespace {
+
+std::size_t at(int axis) { return static_cast<std::size_t>(axis); }
+
+}  // namespace
+
+Layout Layout::dense(const Shape& shape) {
+  Layout layout{.shape = shape};
+  if (shape.elements() == 0) return layout;  // nothing to step over, and a product could overflow
+  std::int64_t step = 1;
+  for (int axis = shape.rank() - 1; axis >= 0; --axis) {
+    layout.strides[at(axis)] = step;
+    step *= shape[axis];
+  }
+  return layout;
+}
+
+bool Layout::is_dense() const {
+  if (shape.elements() == 0) return true;
+  std::int64_t step = 1;
+  for (int axis = shape.rank() - 1; axis >= 0; --axis) {
+    if (shape[axis] != 1 && strides[at(axis)] != step) return false;
+    step *= shape[axis];
+  }
+  return true;
+}
+
+Layout Layout::broadcast_to(const Shape& to) const {
+  if (broadcast("broadcast_to", shape, to) != to) {
+    throw ShapeError(
+        fmt::format("broadcast_to: {} does not broadcast to {}", to_string(shape), to_string(to)));
+  }
+  Layout out{.shape = to, .offset = offset};
+  const int lead = to.rank() - shape.rank();
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    out.strides[at(axis + lead)] = shape[axis] == 1 ? 0 : strides[at(axis)];
+  }
+  return out;
+}
+
+std::optional<Layout> Layout::reshape(const Shape& to) const {
+  if (shape.elements() != to.elements()) {
+    throw ShapeError(fmt::format("reshape: {} has {} elements, {} has {}", to_string(shape),
+                                 shape.elements(), to_string(to), to.elements()));
+  }
+  Layout out = dense(to);
+  out.offset = offset;
+  if (is_dense() || to.elements() == 0) return out;
+  // Walk groups of axes with equal products; inside a group the old axes must lie dense among
+  // themselves.
+  int from_end = shape.rank();
+  int to_end = to.rank();
+  while (from_end > 0 || to_end > 0) {
+    std::int64_t from_product = 1;
+    std::int64_t to_product = 1;
+    int from_begin = from_end;
+    int to_begin = to_end;
+    do {
+      if (from_product <= to_product && from_begin > 0) {
+        from_product *= shape[--from_begin];
+      } else if (to_begin > 0) {
+        to_product *= to[--to_begin];
+      } else {
+        from_product *= shape[--from_begin];
+      }
+    } while (from_product != to_product);
+    std::int64_t step = 0;
+    std::optional<std::int64_t> expected;
+    for (int axis = from_end - 1; axis >= from_begin; --axis) {
+      if (shape[axis] == 1) continue;
+      const std::int64_t stride = strides[at(axis)];
+      if (!expected) {
+        step = stride;
+      } else if (stride != *expected) {
+        return std::nullopt;
+      }
+      expected = stride * shape[axis];
+    }
+    for (int axis = to_end - 1; axis >= to_begin; --axis) {
+      out.strides[at(axis)] = step;
+      step *= to[axis];
+    }
+    from_end = from_begin;
+    to_end = to_begin;
+  }
+  return out;
+}
+
+}  // namespace kiln

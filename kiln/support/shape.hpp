@@ -1,0 +1,72 @@
+#pragma once
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "kiln/support/dtype.hpp"
+
+namespace kiln {
+
+inline constexpr int max_rank = 8;
+
+/// The sizes of a tensor, outermost first. Stored in place: a shape never allocates.
+///
+///     Shape s{2, 3, 4};
+///     s[-1];         // 4: negative axes count from the end
+///     s.elements();  // 24
+class Shape {
+ public:
+  Shape() = default;
+  /// Throws ShapeError for a negative size or a rank above 8.
+  Shape(std::initializer_list<std::int64_t> sizes);
+  explicit Shape(std::span<const std::int64_t> sizes);
+
+  [[nodiscard]] int rank() const { return rank_; }
+  /// `axis` in [-rank, rank); throws ShapeError outside.
+  std::int64_t operator[](int axis) const { return sizes_[index(axis)]; }
+  std::int64_t& operator[](int axis) { return sizes_[index(axis)]; }
+  void push_back(std::int64_t size);
+  /// The product of the sizes, 1 for rank 0. Throws ShapeError past 2^63.
+  [[nodiscard]] std::int64_t elements() const;
+
+  [[nodiscard]] const std::int64_t* begin() const { return sizes_.data(); }
+  [[nodiscard]] const std::int64_t* end() const { return sizes_.data() + rank_; }
+  [[nodiscard]] std::size_t size() const { return static_cast<std::size_t>(rank_); }
+  bool operator==(const Shape&) const = default;
+
+ private:
+  [[nodiscard]] std::size_t index(int axis) const {
+    const int at = axis < 0 ? axis + rank_ : axis;
+    if (at < 0 || at >= rank_) refuse_axis(axis);
+    return static_cast<std::size_t>(at);
+  }
+  [[noreturn]] void refuse_axis(int axis) const;
+
+  std::array<std::int64_t, max_rank> sizes_{};
+  int rank_ = 0;
+};
+
+/// "[2, 3, 4]".
+std::string to_string(const Shape& shape);
+
+/// The shape of an elementwise result, by NumPy's rules: aligned at the last axis, sizes equal
+/// or 1. Throws ShapeError that begins with `op` and shows both shapes.
+Shape broadcast(std::string_view op, const Shape& a, const Shape& b);
+
+/// `axis` as a number in [0, rank). Throws ShapeError that begins with `op`.
+int normalize_axis(std::string_view op, int axis, const Shape& shape);
+
+/// Shape and dtype: what an `output` rule promises and what a result must have.
+struct TensorSpec {
+  Shape shape;
+  DType dtype = DType::f32;
+  bool operator==(const TensorSpec&) const = default;
+};
+
+/// "f32 [2, 3, 4]".
+std::string to_string(const TensorSpec& spec);
+
+}  // namespace kiln
