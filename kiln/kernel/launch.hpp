@@ -1,0 +1,139 @@
+#pragma once
+#include <array>
+#include <concepts>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "kiln/kernel/kernel_source.hpp"
+#include "kiln/scalar/expr.hpp"
+#include "kiln/support/layout.hpp"
+
+namespace kiln {
+
+/// A tensor as a kernel rule sees it: everything but its values.
+struct Operand {
+  std::string_view name;
+  DType dtype = DType::f32;
+  Layout layout;
+
+  [[nodiscard]] const Shape& shape() const { return layout.shape; }
+  [[nodiscard]] int rank() const { return layout.shape.rank(); }
+  /// The size along `axis`; negative axes count from the end.
+  [[nodiscard]] std::int64_t dim(int axis) const { return layout.shape[axis]; }
+  /// The step along `axis`, in elements.
+  [[nodiscard]] std::int64_t stride(int axis) const { return layout.stride(axis); }
+  /// How many matrices it holds: the product of all sizes but the last two.
+  [[nodiscard]] std::int64_t batch() const;
+  [[nodiscard]] TensorSpec spec() const { return {layout.shape, dtype}; }
+};
+
+/// n / d, rounded up.
+constexpr std::int64_t ceil_div(std::int64_t n, std::int64_t d) { return (n + d - 1) / d; }
+
+/// A number passed to a kernel at launch, which reads it as `params.name`. A size becomes a u32, a
+/// double an f32, and an operation's Param field an f32 that may change without another plan.
+struct LaunchParam {
+  template <std::integral T>
+  LaunchParam(std::string_view param_name, T size)
+      : name(param_name), value(static_cast<std::int64_t>(size)) {}
+  LaunchParam(std::string_view param_name, double number) : name(param_name), value(number) {}
+  LaunchParam(std::string_view param_name, const Param& field) : name(param_name), value(&field) {}
+
+  std::string name;
+  std::variant<std::int64_t, double, const Param*> value;
+};
+
+/// Memory a kernel uses for itself, declared as `var<storage, read_write> NAME: array<...>`;
+/// undefined at the start.
+struct Scratch {
+  std::string name;
+  DType dtype = DType::f32;
+  std::int64_t elements = 0;
+};
+
+/// What the generated store does to a value on its way out: `body(value, inputs...)`, each input
+/// read at the index stored to. The inputs are operands of the operation, dense and of the output's
+/// shape.
+struct Epilogue {
+  BodyPtr body;
+  std::vector<std::string> inputs;
+};
+
+/// An epilogue from a function of expressions: of the value, then of one a name. Throws KernelError
+/// if their numbers differ.
+///
+///     epilogue([](Expr value, Expr bias) { return relu(value + bias); }, {"bias"})
+template <class F>
+Epilogue epilogue(F f, std::vector<std::string> inputs);
+
+/// Whether a kernel only stores its output, or reads it back, too.
+enum class OutputAccess : std::uint8_t { write, read_write };
+
+namespace webgpu {
+
+/// What a `webgpu_kernel` rule returns: a plan, not an action.
+struct Launch {
+  KernelSource source;
+  std::array<std::uint32_t, 3> workgroup{64, 1, 1};
+  std::vector<LaunchParam> params{};
+  /// Workgroups along x, y and z. Above the adapter's limit it is folded if the kernel uses
+  /// kiln_workgroup, else refused.
+  std::array<std::int64_t, 3> grid{1, 1, 1};
+  OutputAccess access = OutputAccess::write;
+  /// The kernel reads inputs through NAME_offset() or NAME_batch(i) and NAME_stride(d); otherwise
+  /// they are made dense first.
+  bool strided = false;
+  /// Of a strided launch: operands it wants dense all the same.
+  std::vector<std::string> dense{};
+  /// Inputs declared as arrays of vec4 of elements.
+  std::vector<std::string> vec4{};
+  std::vector<Scratch> scratch{};
+  std::optional<Epilogue> store{};
+  /// Outputs are zero before the kernel runs, and are otherwise undefined.
+  bool zeroed = false;
+  /// The adapter's own bounds and loop checks are off: the kernel guards every access itself.
+  /// check_op's canaries are the licence to say so.
+  bool trusted = false;
+  /// Not empty: this candidate does not take these operands or this adapter, and why.
+  std::string declined{};
+
+  /// A candidate that declines.
+  static Launch decline(std::string why);
+};
+
+}  // namespace webgpu
+
+namespace detail {
+template <class F, std::size_t... I>
+BodyPtr body_from(F& f, std::index_sequence<I...>) {
+  ExprGraph graph;
+  const std::array<Expr, sizeof...(I)> in{graph.input(static_cast<int>(I))...};
+  const std::int32_t root = graph.place(f(in[I]...));
+  return make_body(graph, static_cast<int>(sizeof...(I)), 0, std::array{root});
+}
+template <class F, std::size_t N = 1>
+constexpr std::size_t expr_arity() {
+  if constexpr ([]<std::size_t... I>(std::index_sequence<I...>) {
+                  return std::is_invocable_v<F, decltype((void(I), std::declval<Expr>()))...>;
+                }(std::make_index_sequence<N>{})) {
+    return N;
+  } else {
+    static_assert(N < 8, "kiln: an epilogue is a function of up to seven Expr");
+    return expr_arity<F, N + 1>();
+  }
+}
+Epilogue make_epilogue(BodyPtr body, std::vector<std::string> inputs);
+}  // namespace detail
+
+template <class F>
+Epilogue epilogue(F f, std::vector<std::string> inputs) {
+  constexpr std::size_t arity = detail::expr_arity<F>();
+  return detail::make_epilogue(detail::body_from(f, std::make_index_sequence<arity>{}),
+                               std::move(inputs));
+}
+
+}  // namespace kiln
