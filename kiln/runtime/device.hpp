@@ -1,0 +1,54 @@
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kiln/runtime/runtime.hpp"
+
+namespace kiln {
+
+/// What the engine keeps for the backward pass of memory-bound operations: their results, or only how to make them again.
+enum class Checkpointing : std::uint8_t { keep, balanced };
+
+/// A device and how to use it. A value: the adjusting functions return copies, and copies share the opened adapter.
+///
+///     Device gpu = webgpu::device();                    // the best adapter there is
+///     Device training = gpu.autodiff();         // the same adapter; tensors made here may require gradients
+///     Device software = webgpu::device({.adapter = "llvmpipe"});
+class Device {
+ public:
+  explicit Device(std::shared_ptr<Runtime> runtime) : runtime_(std::move(runtime)) {}
+
+  /// Tensors made on the copy may be marked with require_grad().
+  [[nodiscard]] Device autodiff(Checkpointing strategy = Checkpointing::keep) const;
+  /// The copy without gradients.
+  [[nodiscard]] Device plain() const;
+  /// Whether an operation without a kernel for this runtime may run its reference instead. Off by default.
+  [[nodiscard]] Device fallback(bool allowed) const;
+
+  [[nodiscard]] bool has_autodiff() const { return autodiff_; }
+  [[nodiscard]] Checkpointing checkpointing() const { return checkpointing_; }
+  [[nodiscard]] bool allows_fallback() const { return fallback_; }
+
+  [[nodiscard]] Runtime& runtime() const { return *runtime_; }
+  [[nodiscard]] const std::shared_ptr<Runtime>& shared_runtime() const { return runtime_; }
+  /// The adapter as its driver calls it.
+  [[nodiscard]] std::string adapter() const { return runtime_->adapter(); }
+  [[nodiscard]] Limits limits() const { return runtime_->limits(); }
+  /// Waits until all work on the adapter is done. Throws what the device reported meanwhile.
+  void synchronize() const { runtime_->synchronize(); }
+
+  /// Whether both use the same opened adapter, however each is adjusted.
+  [[nodiscard]] bool same_as(const Device& other) const { return runtime_ == other.runtime_; }
+
+ private:
+  std::shared_ptr<Runtime> runtime_;
+  bool autodiff_ = false;
+  Checkpointing checkpointing_ = Checkpointing::keep;
+  bool fallback_ = false;
+};
+
+/// "webgpu: llvmpipe (LLVM 15.0.6, 256 bits)".
+std::string to_string(const Device& device);
+
+}  // namespace kiln

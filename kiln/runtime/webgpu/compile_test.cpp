@@ -1,0 +1,266 @@
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "kiln/runtime/webgpu/pipeline.hpp"
+#include "kiln/runtime/webgpu/test_support.hpp"
+
+namespace kiln::wgpu {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+class Compile : public ::testing::Test {
+ protected:
+  float value_of(const KernelId& id, const std::string& label = "kernel") {
+    return value_on(runtime_, id, label);
+  }
+  static float value_on(Runtime& runtime, const KernelId& id, const std::string& label = "kernel") {
+    const BufferPtr out = runtime.allocate(4);
+    launch_map(runtime, runtime.compile(id, label), upload<float>(runtime, {1}), out);
+    return download(runtime, out, 1)[0];
+  }
+  std::string refusal(const KernelId& id) {
+    return message_of<KernelError>([&] { runtime_.compile(id, "broken"); });
+  }
+
+  Device device_ = webgpu::device();
+  Runtime& runtime_ = device_.runtime();
+};
+
+TEST_F(Compile, FindsWhatWasCompiledBefore) {
+  const KernelId id = map_id("x + 17.0");
+  const CompiledKernelPtr first = runtime_.compile(id, "first");
+  const std::uint64_t compiled = runtime_.counters().compiled;
+  EXPECT_EQ(runtime_.compile(id, "another label"), first);
+  EXPECT_EQ(runtime_.counters().compiled, compiled);
+}
+
+TEST_F(Compile, TwoKernelsUnderOneLabelInOneBatchAreNotMixedUp) {
+  const BufferPtr in = upload<float>(runtime_, {3});
+  const BufferPtr a = runtime_.allocate(4);
+  const BufferPtr b = runtime_.allocate(4);
+  launch_map(runtime_, runtime_.compile(map_id("x * 2.0"), "op"), in, a);
+  launch_map(runtime_, runtime_.compile(map_id("x + 100.0"), "op"), in, b);
+  EXPECT_THAT(download(runtime_, a, 1), ElementsAre(6));
+  EXPECT_THAT(download(runtime_, b, 1), ElementsAre(103));
+}
+
+TEST_F(Compile, OneConstantMakesAnotherKernel) {
+  KernelId id = map_id("x + amount");
+  id.source = "override amount: f32 = 0.0;\n" + id.source;
+  EXPECT_EQ(value_of(id), 1);
+  id.constants = {{"amount", 5}};
+  EXPECT_EQ(value_of(id), 6);
+  id.constants = {{"amount", 7}};
+  EXPECT_EQ(value_of(id), 8);
+  id.constants = {{"amount", 5}};
+  EXPECT_EQ(value_of(id), 6);
+}
+
+TEST_F(Compile, ZeroAndMinusZeroAreTwoConstants) {
+  KernelId id = map_id("f32(bitcast<u32>(amount) >> 31u)");
+  id.source = "override amount: f32 = 1.0;\n" + id.source;
+  id.constants = {{"amount", 0.0}};
+  EXPECT_EQ(value_of(id), 0);
+  id.constants = {{"amount", -0.0}};
+  EXPECT_EQ(value_of(id), 1);
+}
+
+TEST_F(Compile, F32AndThenF16OfOneKernelAreTwoKernels) {
+  if (!runtime_.limits().f16) GTEST_FAIL() << "this adapter has no f16";
+  const auto with = [&](const std::string& elem) {
+    KernelId id;
+    id.source = (elem == "f16" ? "enable f16;\n" : "") +
+                ("@group(0) @binding(0) var<storage, read_write> output: array<" + elem + ">;\n") +
+                "@compute @workgroup_size(1) fn main() { output[0] = " + elem +
+                "(1.0); output[1] = " + elem + "(2.0); }\n";
+    id.bindings = {{0, 0, Access::read_write}};
+    const BufferPtr out = runtime_.allocate(8);
+    runtime_.launch(runtime_.compile(id, "ones"), std::array{Binding{out}}, {}, {1, 1, 1});
+    return out;
+  };
+  EXPECT_THAT(download(runtime_, with("f32"), 2), ElementsAre(1, 2));
+  EXPECT_THAT(download<std::uint16_t>(runtime_, with("f16"), 2), ElementsAre(0x3C00, 0x4000));
+  EXPECT_THAT(download(runtime_, with("f32"), 2), ElementsAre(1, 2));
+}
+
+TEST_F(Compile, EntryAndTrustAreParts) {
+  KernelId id = map_id("x + 1.0");
+  id.source +=
+      "@compute @workgroup_size(64) fn other(@builtin(global_invocation_id) at: vec3<u32>) {\n"
+      "  if (at.x < arrayLength(&output)) { output[at.x] = input[0] + 50.0; }\n}\n";
+  EXPECT_EQ(value_of(id), 2);
+  id.entry = "other";
+  EXPECT_EQ(value_of(id), 51);
+  const std::uint64_t compiled = runtime_.counters().compiled;
+  id.trusted = true;
+  EXPECT_EQ(value_of(id), 51);
+  EXPECT_EQ(runtime_.counters().compiled, compiled + 1);
+}
+
+TEST_F(Compile, HashesOfEqualIdsAreEqualAndEveryFieldCounts) {
+  const KernelId id = map_id("x");
+  EXPECT_EQ(hash_value(id), hash_value(map_id("x")));
+  std::vector<KernelId> others(9, id);
+  others[0].language = Language::cpp;
+  others[1].source += " ";
+  others[2].entry = "m";
+  others[3].workgroup = {32, 2, 1};
+  others[4].bindings[0].access = Access::read_write;
+  others[5].constants = {{"a", 1}};
+  others[6].metadata_bytes = 16;
+  others[7].metadata_immediate = true;
+  others[8].trusted = true;
+  for (const KernelId& other : others) EXPECT_NE(hash_value(id), hash_value(other));
+}
+
+TEST_F(Compile, InvalidSourceGivesTheCompilersMessageAndTheDeviceStillWorks) {
+  KernelId id = map_id("x + 1.0");
+  id.source += "\nfn broken( {\n";
+  EXPECT_THAT(refusal(id), AllOf(StartsWith("broken: "), HasSubstr("expected identifier"),
+                                 HasSubstr("wgsl:10:12")));
+  EXPECT_THAT(refusal(map_id("x + undefined_thing")), HasSubstr("undefined_thing"));
+  EXPECT_THAT(refusal(map_id("i")), StartsWith("broken: "));  // a type error
+  EXPECT_EQ(value_of(map_id("x + 1.0")), 2);
+  EXPECT_NO_THROW(runtime_.synchronize());
+}
+
+TEST_F(Compile, ABindingThatTheLayoutLacksIsAnError) {
+  KernelId id = map_id("x + extra[i]");
+  id.source += "@group(0) @binding(5) var<storage, read> extra: array<f32>;\n";
+  EXPECT_THAT(refusal(id), AllOf(StartsWith("broken: "), HasSubstr("binding: 5")));
+}
+
+TEST_F(Compile, AnAccessOtherThanTheLayoutsIsAnError) {
+  KernelId id = map_id("x");
+  id.bindings[1].access = Access::read;
+  EXPECT_THAT(refusal(id), StartsWith("broken: "));
+}
+
+TEST_F(Compile, ABindingThatTheSourceNeverUsesIsFine) {
+  KernelId id = map_id("x + 1.0");
+  id.source += "@group(1) @binding(0) var<storage, read> unused: array<vec4<f32>>;\n";
+  id.bindings.push_back({1, 0, Access::read});
+  id.bindings.push_back({3, 2, Access::read_write});  // not even declared; group 2 is empty
+  const BufferPtr in = upload<float>(runtime_, {1});
+  const BufferPtr out = runtime_.allocate(4);
+  runtime_.launch(runtime_.compile(id, "unused"),
+                  std::array{Binding{in}, Binding{out}, Binding{in}, Binding{runtime_.allocate(4)}},
+                  {}, {1, 1, 1});
+  EXPECT_THAT(download(runtime_, out, 1), ElementsAre(2));
+}
+
+TEST_F(Compile, AMissingEntryPointIsAnError) {
+  KernelId id = map_id("x");
+  id.entry = "start";
+  EXPECT_THAT(refusal(id), AllOf(StartsWith("broken: "), HasSubstr("start")));
+}
+
+TEST_F(Compile, RefusesWorkgroupsAboveTheLimits) {
+  const Limits& limits = runtime_.limits();
+  KernelId id = map_id("x");
+  id.workgroup = {limits.workgroup_size[0] + 1, 1, 1};
+  EXPECT_THAT(refusal(id), HasSubstr(std::to_string(limits.workgroup_size[0] + 1)));
+  id.workgroup = {limits.workgroup_size[0], 2, 2};
+  EXPECT_THAT(refusal(id), HasSubstr(std::to_string(limits.workgroup_invocations)));
+  id.workgroup = {0, 1, 1};
+  EXPECT_THAT(refusal(id), HasSubstr("[0, 1, 1]"));
+  KernelId lying = map_id("x");  // the source says more than the id does
+  lying.source.replace(lying.source.find("workgroup_size(64)"), 18, "workgroup_size(70000)");
+  EXPECT_THAT(refusal(lying), StartsWith("broken: "));
+}
+
+TEST_F(Compile, RefusesLayoutsThatTheAdapterCannotHave) {
+  KernelId id = map_id("x");
+  id.bindings.assign(runtime_.limits().storage_buffers + 1, {});
+  EXPECT_THAT(refusal(id), HasSubstr(std::to_string(runtime_.limits().storage_buffers)));
+  id.bindings = {{0, 0, Access::read}, {0, 0, Access::read_write}};
+  EXPECT_THAT(refusal(id), HasSubstr("twice"));
+  id.bindings = {{9, 0, Access::read}};
+  EXPECT_THAT(refusal(id), HasSubstr("@group(9)"));
+  id = map_id("x");
+  id.metadata_bytes = 20;
+  EXPECT_THAT(refusal(id), HasSubstr("multiple of 16"));
+  id.metadata_bytes = 1 << 20;
+  EXPECT_THAT(refusal(id), HasSubstr("uniform"));
+}
+
+TEST_F(Compile, AsManyBuffersAsTheLimitWork) {
+  const std::uint32_t count = runtime_.limits().storage_buffers;
+  KernelId id;
+  std::string sum = "0.0";
+  std::vector<Binding> bindings;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::string n = std::to_string(i);
+    const bool last = i + 1 == count;
+    id.source += "@group(0) @binding(" + n + ") var<storage, " + (last ? "read_write" : "read") +
+                 "> b" + n + ": array<f32>;\n";
+    id.bindings.push_back({0, i, last ? Access::read_write : Access::read});
+    bindings.push_back({upload<float>(runtime_, {static_cast<float>(i)})});
+    if (!last) sum += " + b" + n + "[0]";
+  }
+  id.source += "@compute @workgroup_size(1) fn main() { b" + std::to_string(count - 1) +
+               "[0] = " + sum + "; }\n";
+  runtime_.launch(runtime_.compile(id, "many"), bindings, {}, {1, 1, 1});
+  EXPECT_THAT(download(runtime_, bindings.back().buffer, 1),
+              ElementsAre(static_cast<float>((count - 1) * (count - 2) / 2)));
+}
+
+TEST_F(Compile, F16OnADeviceWithoutItSaysSo) {
+  const Device plain = webgpu::device({.f16 = false});
+  EXPECT_FALSE(plain.limits().f16);
+  KernelId id = map_id("f32(f16(x))");
+  id.source = "enable f16;\n" + id.source;
+  EXPECT_THAT(message_of<KernelError>([&] { plain.runtime().compile(id, "half"); }),
+              AllOf(StartsWith("half: "), HasSubstr("f16"), HasSubstr(plain.adapter())));
+  EXPECT_EQ(value_on(plain.runtime(), map_id("x + 1.0")), 2);
+}
+
+TEST_F(Compile, AnotherLanguageIsRefusedWithTheOneThatIsTaken) {
+  KernelId id = map_id("x");
+  id.language = Language::cpp;
+  EXPECT_THAT(message_of<UnsupportedError>([&] { runtime_.compile(id, "op"); }),
+              AllOf(StartsWith("op: "), HasSubstr("WGSL"), HasSubstr("C++")));
+}
+
+TEST_F(Compile, SourcesAreWrittenToTheFolderThatTheEnvironmentNames) {
+  const auto folder = std::filesystem::temp_directory_path() / "kiln_dump_test";
+  std::filesystem::remove_all(folder);
+  ::setenv("KILN_DUMP_KERNELS", folder.c_str(), 1);
+  const KernelId id = map_id("x + 31337.0");
+  runtime_.compile(id, "my op/f32");
+  runtime_.compile(id, "my op/f32");
+  ::unsetenv("KILN_DUMP_KERNELS");
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    files.push_back(entry.path());
+  ASSERT_EQ(files.size(), 1U);
+  EXPECT_THAT(files[0].filename().string(), StartsWith("my-op-f32-"));
+  std::stringstream text;
+  text << std::ifstream(files[0]).rdbuf();
+  EXPECT_EQ(text.str(), id.source);
+  std::filesystem::remove_all(folder);
+}
+
+TEST(NeededBytes, AreReadFromTheMessage) {
+  const auto needed = parse_needed_bytes(
+      "Shader global ResourceBinding { group: 1, binding: 12 } is not available in the pipeline "
+      "layout\n"
+      "Buffer structure size 256, added to one element of an unbound array, if it's the last "
+      "field, ended up greater "
+      "than the given `min_binding_size`, which is 4");
+  ASSERT_TRUE(needed);
+  EXPECT_EQ(needed->group, 1U);
+  EXPECT_EQ(needed->binding, 12U);
+  EXPECT_EQ(needed->bytes, 256U);
+  EXPECT_FALSE(parse_needed_bytes("ResourceBinding { group: 1, binding: 12 } is not available"));
+  EXPECT_FALSE(parse_needed_bytes(""));
+}
+
+}  // namespace
+}  // namespace kiln::wgpu

@@ -1,0 +1,179 @@
+#include "kiln/runtime/webgpu/gpu.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "kiln/support/error.hpp"
+
+namespace kiln::wgpu {
+namespace {
+
+// Metadata and operands of one launch are kept in arrays of fixed size.
+constexpr std::uint32_t most_storage_buffers = 64;
+
+WGPUFeatureName native(WGPUNativeFeature feature) { return static_cast<WGPUFeatureName>(feature); }
+
+void on_lost(WGPUDevice const*, WGPUDeviceLostReason reason, WGPUStringView message, void* gpu,
+             void*) {
+  // Destroyed and CallbackCancelled are how a device ends that nobody uses any more.
+  if (reason != WGPUDeviceLostReason_Unknown) return;
+  static_cast<Gpu*>(gpu)->reports.add_loss(text(message));
+}
+
+void on_error(WGPUDevice const*, WGPUErrorType type, WGPUStringView message, void* data, void*) {
+  auto& gpu = *static_cast<Gpu*>(data);
+  std::string copy = text(message);
+  if (!ErrorScope::offer(gpu, type, copy)) gpu.reports.add(type, std::move(copy));
+}
+
+struct Request {
+  WGPUDevice device = nullptr;
+  std::string message;
+};
+
+void on_device(WGPURequestDeviceStatus, WGPUDevice device, WGPUStringView message, void* request,
+               void*) {
+  *static_cast<Request*>(request) = {device, text(message)};
+}
+
+std::uint64_t round_down(std::uint64_t value, std::uint64_t multiple) {
+  return value / multiple * multiple;
+}
+
+Limits describe_limits(const WGPULimits& raw) {
+  Limits limits;
+  limits.buffer_bytes = round_down(raw.maxBufferSize, 16);
+  limits.binding_bytes =
+      round_down(std::min(raw.maxStorageBufferBindingSize, raw.maxBufferSize), 16);
+  limits.storage_buffers = std::min(raw.maxStorageBuffersPerShaderStage, most_storage_buffers);
+  limits.workgroup_bytes = raw.maxComputeWorkgroupStorageSize;
+  limits.workgroup_invocations = raw.maxComputeInvocationsPerWorkgroup;
+  limits.workgroup_size = {raw.maxComputeWorkgroupSizeX, raw.maxComputeWorkgroupSizeY,
+                           raw.maxComputeWorkgroupSizeZ};
+  limits.workgroups = raw.maxComputeWorkgroupsPerDimension;
+  limits.immediate_bytes = raw.maxImmediateSize;
+  limits.offset_alignment = raw.minStorageBufferOffsetAlignment;
+  return limits;
+}
+
+NativeLimits describe_native(const WGPULimits& raw) {
+  return {.bind_groups = std::min(raw.maxBindGroups, 4U),
+          .bindings_per_group = raw.maxBindingsPerBindGroup,
+          .uniform_bytes = static_cast<std::uint32_t>(
+              std::min<std::uint64_t>(raw.maxUniformBufferBindingSize, 1U << 16)),
+          .uniform_alignment = raw.minUniformBufferOffsetAlignment};
+}
+
+std::vector<WGPUFeatureName> choose_features(WGPUAdapter adapter, bool f16, Limits& limits) {
+  std::vector<WGPUFeatureName> features;
+  const auto add = [&](WGPUFeatureName feature) {
+    if (wgpuAdapterHasFeature(adapter, feature) == 0) return false;
+    features.push_back(feature);
+    return true;
+  };
+  limits.f16 = f16 && add(WGPUFeatureName_ShaderF16);
+  limits.timestamps = add(WGPUFeatureName_TimestampQuery);
+  if (!add(native(WGPUNativeFeature_Immediates))) limits.immediate_bytes = 0;
+  return features;
+}
+
+}  // namespace
+
+void DeviceReports::add(WGPUErrorType type, std::string message) {
+  // wgpu-native says so instead of calling the callback for a loss.
+  if (message.find("device is lost") != std::string::npos) return add_loss(std::move(message));
+  const std::lock_guard lock(mutex_);
+  if (!error_) error_ = Fault{type, std::move(message)};
+  any_.store(true, std::memory_order_release);
+}
+
+void DeviceReports::add_loss(std::string message) {
+  const std::lock_guard lock(mutex_);
+  if (!lost_.load(std::memory_order_relaxed)) loss_ = std::move(message);
+  lost_.store(true, std::memory_order_release);
+  any_.store(true, std::memory_order_release);
+}
+
+void DeviceReports::raise(const std::string& adapter) {
+  const std::lock_guard lock(mutex_);
+  if (lost()) {
+    throw DeviceError(
+        fmt::format("webgpu: the device \"{}\" was lost, with all that it held; open a new one "
+                    "with webgpu::device(). It reported: {}",
+                    adapter, loss_));
+  }
+  any_.store(false, std::memory_order_release);
+  if (!error_) return;
+  const Fault fault = *std::exchange(error_, std::nullopt);
+  const std::string message =
+      fmt::format("webgpu: the device \"{}\" reported: {}", adapter, fault.message);
+  if (fault.type == WGPUErrorType_OutOfMemory) throw OutOfMemoryError(message);
+  throw Error(message);
+}
+
+void Gpu::raise(std::optional<Fault> fault, const std::string& doing) {
+  if (!fault) return;
+  if (fault->message.find("device is lost") != std::string::npos) {
+    reports.add_loss(std::move(fault->message));
+    check();
+  }
+  const std::string message = fmt::format("{}: {}", doing, fault->message);
+  if (fault->type == WGPUErrorType_OutOfMemory) throw OutOfMemoryError(message);
+  throw Error(message);
+}
+
+void Gpu::check_alive() {
+  ErrorScope scope(*this);
+  const WGPUBindGroupLayoutDescriptor nothing = WGPU_BIND_GROUP_LAYOUT_DESCRIPTOR_INIT;
+  const BindGroupLayoutHandle asked(wgpuDeviceCreateBindGroupLayout(device.get(), &nothing));
+  raise(scope.take(), "webgpu: the device does not answer");
+}
+
+void Gpu::wait(const WGPUSubmissionIndex* submission) const {
+  wgpuDevicePoll(device.get(), 1, submission);
+}
+
+std::shared_ptr<Gpu> open_gpu(const Adapter& adapter, bool f16) {
+  WGPULimits raw = WGPU_LIMITS_INIT;
+  if (wgpuAdapterGetLimits(adapter.handle.get(), &raw) != WGPUStatus_Success) {
+    throw DeviceError(
+        fmt::format("webgpu: the adapter \"{}\" does not state its limits", adapter.info.name));
+  }
+  auto gpu = std::make_shared<Gpu>();
+  gpu->adapter = adapter.info.name;
+  gpu->limits = describe_limits(raw);
+  gpu->limits.cpu = adapter.info.kind == AdapterKind::cpu;
+  gpu->native = describe_native(raw);
+  const std::vector<WGPUFeatureName> features =
+      choose_features(adapter.handle.get(), f16, gpu->limits);
+  if (gpu->limits.immediate_bytes == 0) raw.maxImmediateSize = 0;
+
+  WGPUDeviceDescriptor descriptor = WGPU_DEVICE_DESCRIPTOR_INIT;
+  descriptor.requiredFeatureCount = features.size();
+  descriptor.requiredFeatures = features.data();
+  descriptor.requiredLimits = &raw;  // else the small defaults of the standard hold
+  descriptor.deviceLostCallbackInfo.mode = WGPUCallbackMode_AllowSpontaneous;
+  descriptor.deviceLostCallbackInfo.callback = on_lost;
+  descriptor.deviceLostCallbackInfo.userdata1 = gpu.get();
+  descriptor.uncapturedErrorCallbackInfo.callback = on_error;
+  descriptor.uncapturedErrorCallbackInfo.userdata1 = gpu.get();
+  Request request;
+  WGPURequestDeviceCallbackInfo callback = WGPU_REQUEST_DEVICE_CALLBACK_INFO_INIT;
+  callback.mode = WGPUCallbackMode_AllowProcessEvents;
+  callback.callback = on_device;  // called before the request returns
+  callback.userdata1 = &request;
+  wgpuAdapterRequestDevice(adapter.handle.get(), &descriptor, callback);
+  if (request.device == nullptr) {
+    throw DeviceError(
+        fmt::format("webgpu: cannot open the adapter \"{}\": {}", gpu->adapter, request.message));
+  }
+  gpu->device = DeviceHandle(request.device);
+  gpu->queue = QueueHandle(wgpuDeviceGetQueue(request.device));
+  if (gpu->limits.timestamps)
+    gpu->nanoseconds_per_tick = wgpuQueueGetTimestampPeriod(gpu->queue.get());
+  return gpu;
+}
+
+}  // namespace kiln::wgpu

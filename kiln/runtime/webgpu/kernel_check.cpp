@@ -1,0 +1,119 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "kiln/runtime/webgpu/pipeline.hpp"
+#include "kiln/support/error.hpp"
+
+namespace kiln::wgpu {
+namespace {
+
+template <class... Args>
+[[noreturn]] void refuse(std::string_view label, fmt::format_string<Args...> format,
+                         Args&&... args) {
+  throw KernelError(fmt::format("{}: {}", label, fmt::format(format, std::forward<Args>(args)...)));
+}
+
+void check_workgroup(const KernelId& id, std::string_view label, const Limits& limits) {
+  const auto& size = id.workgroup;
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    if (size[axis] != 0 && size[axis] <= limits.workgroup_size[axis]) continue;
+    refuse(label, "a workgroup of [{}, {}, {}] does not fit: the adapter takes 1 to [{}, {}, {}]",
+           size[0], size[1], size[2], limits.workgroup_size[0], limits.workgroup_size[1],
+           limits.workgroup_size[2]);
+  }
+  const std::uint64_t threads = std::uint64_t{size[0]} * size[1] * size[2];
+  if (threads > limits.workgroup_invocations) {
+    refuse(label, "a workgroup of [{}, {}, {}] has {} threads; the adapter takes {}", size[0],
+           size[1], size[2], threads, limits.workgroup_invocations);
+  }
+}
+
+void check_metadata(const KernelId& id, std::string_view label, const Limits& limits,
+                    const NativeLimits& native) {
+  if (id.metadata_bytes % 16 != 0) {
+    refuse(label, "metadata of {} bytes: its size must be a multiple of 16", id.metadata_bytes);
+  }
+  if (id.metadata_immediate && id.metadata_bytes > limits.immediate_bytes) {
+    refuse(label, "metadata of {} bytes does not fit the adapter's {} bytes of immediates",
+           id.metadata_bytes, limits.immediate_bytes);
+  }
+  if (id.metadata_bytes > native.uniform_bytes) {
+    refuse(label, "metadata of {} bytes does not fit a uniform binding of {}", id.metadata_bytes,
+           native.uniform_bytes);
+  }
+}
+
+void check_slots(const KernelId& id, std::string_view label, const Limits& limits,
+                 const NativeLimits& native) {
+  if (id.bindings.size() > limits.storage_buffers) {
+    refuse(label, "binds {} buffers; a kernel can bind {} here", id.bindings.size(),
+           limits.storage_buffers);
+  }
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> places;
+  for (const BindingSlot& slot : id.bindings) places.emplace_back(slot.group, slot.binding);
+  if (id.metadata_bytes != 0 && !id.metadata_immediate) {
+    places.emplace_back(id.metadata_group, id.metadata_binding);
+  }
+  std::ranges::sort(places);
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const auto [group, binding] = places[i];
+    if (group >= native.bind_groups || binding >= native.bindings_per_group) {
+      refuse(label, "@group({}) @binding({}): the adapter has {} groups of {} bindings", group,
+             binding, native.bind_groups, native.bindings_per_group);
+    }
+    if (i > 0 && places[i] == places[i - 1])
+      refuse(label, "@group({}) @binding({}) is laid out twice", group, binding);
+  }
+}
+
+}  // namespace
+
+void check_kernel(const KernelId& id, std::string_view label, const Limits& limits,
+                  const NativeLimits& native) {
+  check_workgroup(id, label, limits);
+  check_metadata(id, label, limits, native);
+  check_slots(id, label, limits, native);
+}
+
+void dump_kernel(const KernelId& id, std::string_view label) {
+  const char* folder = std::getenv("KILN_DUMP_KERNELS");
+  if (folder == nullptr || *folder == '\0') return;
+  std::string name(label);
+  for (char& c : name) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    if (!plain && c != '_' && c != '.') c = '-';
+  }
+  const auto path =
+      std::filesystem::path(folder) / fmt::format("{}-{:016x}.wgsl", name, hash_value(id));
+  std::error_code ignored;
+  std::filesystem::create_directories(folder, ignored);  // if it failed, opening does too
+  if (std::filesystem::exists(path, ignored)) return;
+  std::ofstream file(path, std::ios::binary);
+  file << id.source;
+  file.close();
+  if (!file) throw Error(fmt::format("KILN_DUMP_KERNELS: cannot write {}", path.string()));
+}
+
+std::optional<NeededBytes> parse_needed_bytes(std::string_view message) {
+  const auto number_after = [&](std::string_view mark) -> std::optional<std::uint64_t> {
+    const std::size_t at = message.find(mark);
+    if (at == std::string_view::npos) return std::nullopt;
+    const std::string digits(message.substr(at + mark.size(), 20));
+    char* end = nullptr;
+    const std::uint64_t number = std::strtoull(digits.c_str(), &end, 10);
+    return end == digits.c_str() ? std::nullopt : std::optional(number);
+  };
+  if (message.find("min_binding_size") == std::string_view::npos) return std::nullopt;
+  const auto group = number_after("ResourceBinding { group: ");
+  const auto binding = number_after(", binding: ");
+  const auto bytes = number_after("Buffer structure size ");
+  if (!group || !binding || !bytes) return std::nullopt;
+  return NeededBytes{static_cast<std::uint32_t>(*group), static_cast<std::uint32_t>(*binding),
+                     *bytes};
+}
+
+}  // namespace kiln::wgpu

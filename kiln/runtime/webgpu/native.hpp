@@ -1,0 +1,57 @@
+#pragma once
+/// Owning handles for wgpu-native's objects. Internal: the only header that includes wgpu.h.
+#include <wgpu.h>
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace kiln::wgpu {
+
+/// Owns one reference to an object of wgpu-native.
+template <class T, void (*release)(T)>
+class Handle {
+ public:
+  Handle() = default;
+  explicit Handle(T object) : object_(object) {}
+  Handle(Handle&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
+  Handle& operator=(Handle&& other) noexcept {
+    std::swap(object_, other.object_);
+    return *this;
+  }
+  Handle(const Handle&) = delete;
+  Handle& operator=(const Handle&) = delete;
+  ~Handle() { reset(); }
+
+  [[nodiscard]] T get() const { return object_; }
+  explicit operator bool() const { return object_ != nullptr; }
+  void reset() {
+    if (object_ != nullptr) release(std::exchange(object_, nullptr));
+  }
+
+ private:
+  T object_ = nullptr;
+};
+
+using AdapterHandle = Handle<WGPUAdapter, wgpuAdapterRelease>;
+using BindGroupHandle = Handle<WGPUBindGroup, wgpuBindGroupRelease>;
+using BindGroupLayoutHandle = Handle<WGPUBindGroupLayout, wgpuBindGroupLayoutRelease>;
+using BufferHandle = Handle<WGPUBuffer, wgpuBufferRelease>;
+using CommandBufferHandle = Handle<WGPUCommandBuffer, wgpuCommandBufferRelease>;
+using CommandEncoderHandle = Handle<WGPUCommandEncoder, wgpuCommandEncoderRelease>;
+using ComputePassHandle = Handle<WGPUComputePassEncoder, wgpuComputePassEncoderRelease>;
+using ComputePipelineHandle = Handle<WGPUComputePipeline, wgpuComputePipelineRelease>;
+using DeviceHandle = Handle<WGPUDevice, wgpuDeviceRelease>;
+using PipelineLayoutHandle = Handle<WGPUPipelineLayout, wgpuPipelineLayoutRelease>;
+using QuerySetHandle = Handle<WGPUQuerySet, wgpuQuerySetRelease>;
+using QueueHandle = Handle<WGPUQueue, wgpuQueueRelease>;
+using ShaderModuleHandle = Handle<WGPUShaderModule, wgpuShaderModuleRelease>;
+
+inline WGPUStringView view(std::string_view text) { return {text.data(), text.size()}; }
+
+inline std::string text(WGPUStringView view) {
+  if (view.data == nullptr) return {};
+  return view.length == WGPU_STRLEN ? std::string(view.data) : std::string(view.data, view.length);
+}
+
+}  // namespace kiln::wgpu

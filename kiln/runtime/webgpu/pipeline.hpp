@@ -1,0 +1,87 @@
+#pragma once
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "kiln/kernel/kernel_id.hpp"
+#include "kiln/runtime/runtime.hpp"
+#include "kiln/runtime/webgpu/bind_groups.hpp"
+#include "kiln/runtime/webgpu/gpu.hpp"
+
+namespace kiln::wgpu {
+
+/// A kernel compiled for one device.
+class Pipeline final : public CompiledKernel {
+ public:
+  /// One bind group of the kernel.
+  struct Group {
+    std::shared_ptr<const GroupLayout> layout;
+    std::vector<std::uint32_t>
+        operands;  ///< which of the launch's bindings, in the order of the layout's entries
+    bool has_ring = false;  ///< the last entry is the metadata block
+  };
+
+  std::shared_ptr<Gpu> gpu;  // first: released last
+  std::string label;
+  ComputePipelineHandle handle;
+  std::vector<Group> groups;
+  std::vector<BindingSlot> slots;
+  std::vector<std::uint64_t> min_bytes;  ///< by slot
+  std::uint32_t metadata_bytes = 0;
+  bool metadata_immediate = false;
+};
+
+/// Compiles kernels, each once. Safe to use from several threads.
+class PipelineCache {
+ public:
+  explicit PipelineCache(std::shared_ptr<Gpu> gpu) : gpu_(std::move(gpu)) {}
+
+  /// Throws KernelError whose text begins with `label`, UnsupportedError for another language.
+  std::shared_ptr<const Pipeline> get(const KernelId& id, std::string_view label);
+  [[nodiscard]] GroupLayouts& layouts() { return layouts_; }
+  [[nodiscard]] std::uint64_t compiled() const { return compiled_.load(std::memory_order_relaxed); }
+
+ private:
+  struct Hash {
+    std::size_t operator()(const KernelId& id) const { return hash_value(id); }
+  };
+  struct Same {
+    bool operator()(const KernelId& a, const KernelId& b) const;
+  };
+
+  std::shared_ptr<Gpu> gpu_;
+  GroupLayouts layouts_;
+  std::atomic<std::uint64_t> compiled_ = 0;
+  std::mutex mutex_;
+  std::unordered_map<KernelId, std::shared_ptr<const Pipeline>, Hash, Same> pipelines_;
+};
+
+/// Compiles without looking for what was compiled before.
+std::shared_ptr<const Pipeline> compile_pipeline(const std::shared_ptr<Gpu>& gpu,
+                                                 GroupLayouts& layouts, const KernelId& id,
+                                                 std::string_view label);
+
+/// Throws KernelError for what the adapter cannot have.
+void check_kernel(const KernelId& id, std::string_view label, const Limits& limits,
+                  const NativeLimits& native);
+
+/// Writes the source to the folder that the environment variable KILN_DUMP_KERNELS names, if it
+/// does.
+void dump_kernel(const KernelId& id, std::string_view label);
+
+/// A binding that needs more bytes than its layout grants, as wgpu-native's message says it.
+struct NeededBytes {
+  std::uint32_t group = 0;
+  std::uint32_t binding = 0;
+  std::uint64_t bytes = 0;
+};
+std::optional<NeededBytes> parse_needed_bytes(std::string_view message);
+
+}  // namespace kiln::wgpu

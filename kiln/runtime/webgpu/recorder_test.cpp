@@ -1,0 +1,50 @@
+#include "kiln/runtime/webgpu/recorder.hpp"
+
+#include "kiln/runtime/webgpu/test_support.hpp"
+
+namespace kiln::wgpu {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+TEST(Recorder, AFaultThatNobodyForesawIsThrownAndTheNextBatchWorks) {
+  const std::shared_ptr<Gpu> gpu = open_gpu(choose_adapter("", AdapterKind::any), false);
+  Memory memory;
+  WGPUBufferDescriptor descriptor = WGPU_BUFFER_DESCRIPTOR_INIT;
+  descriptor.size = 256;
+  descriptor.usage = WGPUBufferUsage_CopyDst;
+  memory.buffer = BufferHandle(wgpuDeviceCreateBuffer(gpu->device.get(), &descriptor));
+  memory.size = 256;
+
+  Recorder recorder(*gpu);
+  recorder.clear(memory, 0, 512);
+  EXPECT_THAT(message_of<Error>([&] { recorder.flush(); }),
+              AllOf(HasSubstr("refused"), HasSubstr("512")));
+  EXPECT_EQ(recorder.submits(), 0U);
+  recorder.clear(memory, 0, 256);
+  EXPECT_NO_THROW(recorder.flush());
+  EXPECT_EQ(recorder.submits(), 1U);
+  gpu->wait();
+  EXPECT_NO_THROW(gpu->check());
+}
+
+TEST(DeviceReports, AnErrorIsThrownOnceAndALossForEver) {
+  DeviceReports reports;
+  EXPECT_NO_THROW(reports.check("gpu"));
+  reports.add(WGPUErrorType_Validation, "first");
+  reports.add(WGPUErrorType_Validation, "second");
+  EXPECT_THAT(message_of<Error>([&] { reports.check("gpu"); }),
+              AllOf(HasSubstr("gpu"), HasSubstr("first")));
+  EXPECT_NO_THROW(reports.check("gpu"));
+  reports.add(WGPUErrorType_OutOfMemory, "no memory");
+  EXPECT_THROW(reports.check("gpu"), OutOfMemoryError);
+  reports.add_loss("unplugged");
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_THAT(message_of<DeviceError>([&] { reports.check("gpu"); }),
+                AllOf(HasSubstr("lost"), HasSubstr("unplugged")));
+  }
+}
+
+}  // namespace
+}  // namespace kiln::wgpu

@@ -1,0 +1,53 @@
+#include "kiln/runtime/webgpu/webgpu.hpp"
+
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <tuple>
+
+#include "kiln/runtime/webgpu/testing.hpp"
+#include "kiln/runtime/webgpu/webgpu_runtime.hpp"
+#include "kiln/support/error.hpp"
+
+namespace kiln {
+namespace {
+
+using Key = std::tuple<std::string, AdapterKind, bool>;
+
+struct OpenDevices {
+  std::mutex mutex;
+  std::map<Key, std::weak_ptr<wgpu::WebGpuRuntime>> by_options;
+};
+
+// Never destroyed: devices may be opened while statics end.
+OpenDevices& open_devices() {
+  static OpenDevices& shared = *new OpenDevices;
+  return shared;
+}
+
+}  // namespace
+
+Device webgpu::device(const webgpu::Options& options) {
+  std::string name = options.adapter;
+  if (name.empty()) {
+    if (const char* chosen = std::getenv("KILN_ADAPTER")) name = chosen;
+  }
+  OpenDevices& open = open_devices();
+  const std::lock_guard lock(open.mutex);
+  std::weak_ptr<wgpu::WebGpuRuntime>& slot = open.by_options[Key(name, options.kind, options.f16)];
+  if (auto runtime = slot.lock(); runtime && !runtime->lost()) return Device(std::move(runtime));
+  const wgpu::Adapter adapter = wgpu::choose_adapter(name, options.kind);
+  auto runtime = std::make_shared<wgpu::WebGpuRuntime>(wgpu::open_gpu(adapter, options.f16));
+  slot = runtime;
+  return Device(std::move(runtime));
+}
+
+void wgpu::lose_device(const Device& device) {
+  auto* runtime = dynamic_cast<WebGpuRuntime*>(&device.runtime());
+  if (runtime == nullptr) throw DeviceError("lose_device: not a webgpu device");
+  wgpuDeviceDestroy(runtime->gpu().device.get());
+}
+
+}  // namespace kiln

@@ -1,0 +1,113 @@
+#pragma once
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "kiln/runtime/runtime.hpp"
+#include "kiln/runtime/webgpu/bind_groups.hpp"
+#include "kiln/runtime/webgpu/gpu.hpp"
+#include "kiln/runtime/webgpu/launch_check.hpp"
+#include "kiln/runtime/webgpu/launch_timer.hpp"
+#include "kiln/runtime/webgpu/memory.hpp"
+#include "kiln/runtime/webgpu/pipeline.hpp"
+#include "kiln/runtime/webgpu/recorder.hpp"
+
+namespace kiln::wgpu {
+
+class WebGpuRuntime;
+
+/// Memory handed out. Goes back to the pool when it ends.
+class WebGpuBuffer final : public Buffer {
+ public:
+  WebGpuBuffer(std::shared_ptr<WebGpuRuntime> runtime, MemoryPtr memory);
+  ~WebGpuBuffer() override;
+
+  [[nodiscard]] const WebGpuRuntime* runtime() const { return runtime_.get(); }
+  [[nodiscard]] Memory& memory() const { return *memory_; }
+
+ private:
+  std::shared_ptr<WebGpuRuntime> runtime_;
+  MemoryPtr memory_;
+};
+
+/// The runtime over wgpu-native. One mutex guards what is recorded; the pools and the compiled
+/// kernels have their own, so that a buffer may end anywhere and a slow compiler stops nobody
+/// else's launches.
+class WebGpuRuntime final : public Runtime {
+ public:
+  explicit WebGpuRuntime(std::shared_ptr<Gpu> gpu);
+  ~WebGpuRuntime() override;
+
+  [[nodiscard]] std::string_view name() const override { return "webgpu"; }
+  [[nodiscard]] const std::string& adapter() const override { return gpu_->adapter; }
+  [[nodiscard]] std::span<const Language> languages() const override;
+  [[nodiscard]] const Limits& limits() const override { return gpu_->limits; }
+
+  BufferPtr allocate(std::uint64_t bytes) override;
+  void write(const BufferPtr& buffer, std::uint64_t offset,
+             std::span<const std::byte> data) override;
+  void fill(const BufferPtr& buffer, std::uint64_t offset, std::uint64_t bytes,
+            std::uint32_t word) override;
+  std::future<std::vector<std::byte>> read(const BufferPtr& buffer, std::uint64_t offset,
+                                           std::uint64_t bytes) override;
+  void synchronize() override;
+
+  CompiledKernelPtr compile(const KernelId& id, std::string_view label) override;
+  void launch(const CompiledKernelPtr& kernel, std::span<const Binding> bindings,
+              std::span<const std::byte> metadata,
+              const std::array<std::uint32_t, 3>& grid) override;
+
+  [[nodiscard]] RuntimeCounters counters() const override;
+  void time_launches(bool on) override;
+  std::vector<LaunchTime> launch_times() override;
+  void trim() override;
+
+  /// Internal from here on.
+  [[nodiscard]] bool lost() const { return gpu_->reports.lost(); }
+  [[nodiscard]] Gpu& gpu() { return *gpu_; }
+  [[nodiscard]] MemoryPool& pool() { return pool_; }
+  [[nodiscard]] MemoryPool& read_pool() { return read_pool_; }
+
+ private:
+  struct Patch;
+
+  // Memory
+  MemoryPtr obtain(MemoryPool& pool, std::uint64_t bytes, std::uint64_t limit,
+                   WGPUBufferUsage usage);
+  MemoryPtr create(std::uint64_t size, WGPUBufferUsage usage);
+  void make_memory_free();
+  void drop_garbage();
+  Memory& memory_of(std::string_view call, const BufferPtr& buffer, std::uint64_t offset,
+                    std::uint64_t bytes) const;
+  // Transfers
+  void write_words(Memory& memory, std::uint64_t offset, std::span<const std::byte> data);
+  void write_part(Memory& memory, std::uint64_t offset, std::span<const std::byte> data);
+  void patch(Memory& memory, const Patch& patch);
+  const Pipeline& patch_kernel();
+  // Launches
+  const Pipeline& pipeline_of(const CompiledKernelPtr& kernel) const;
+  void record(const Pipeline& kernel, std::span<const Operand> operands,
+              std::span<const std::byte> metadata, const std::array<std::uint32_t, 3>& grid);
+  const CachedGroup& bind(const Pipeline& kernel, const Pipeline::Group& group,
+                          std::span<const Operand> operands);
+  const CachedGroup& make_group(const Pipeline& kernel, const Pipeline::Group& group,
+                                std::span<const Operand> operands,
+                                std::span<const std::uint64_t> key);
+
+  std::shared_ptr<Gpu> gpu_;  // first: released last
+  PipelineCache pipelines_;
+  MemoryPool pool_;
+  MemoryPool read_pool_;
+  std::atomic<std::uint64_t> next_id_ = 1;
+
+  mutable std::mutex mutex_;  // guards what follows
+  std::shared_ptr<const Pipeline> patch_kernel_;
+  std::uint64_t launches_ = 0;
+  BindGroups bind_groups_;
+  Recorder recorder_;
+  LaunchTimer timer_;
+};
+
+}  // namespace kiln::wgpu

@@ -1,0 +1,91 @@
+#include "kiln/runtime/webgpu/webgpu.hpp"
+
+#include <cstdlib>
+
+#include "kiln/runtime/webgpu/adapters.hpp"
+#include "kiln/runtime/webgpu/test_support.hpp"
+
+namespace kiln::wgpu {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+TEST(WebGpu, OpensAnAdapterOfThisMachine) {
+  const std::vector<AdapterInfo> adapters = webgpu::adapters();
+  ASSERT_FALSE(adapters.empty()) << "no adapter: install a driver, for example mesa-vulkan-drivers";
+  const Device device = webgpu::device();
+  EXPECT_FALSE(device.adapter().empty());
+  EXPECT_EQ(to_string(device), "webgpu: " + device.adapter());
+  EXPECT_EQ(device.runtime().name(), "webgpu");
+  ASSERT_EQ(device.runtime().languages().size(), 1U);
+  EXPECT_EQ(device.runtime().languages()[0], Language::wgsl);
+}
+
+TEST(WebGpu, StatesTheAdaptersOwnLimits) {
+  const Limits& limits = webgpu::device().limits();
+  EXPECT_GE(limits.buffer_bytes, limits.binding_bytes);
+  EXPECT_GE(limits.binding_bytes, 128U << 20);
+  EXPECT_EQ(limits.binding_bytes % 16, 0U);
+  EXPECT_GE(limits.storage_buffers, 8U);
+  EXPECT_GE(limits.workgroup_invocations, 256U);
+  EXPECT_GE(limits.workgroups, 65535U);
+  EXPECT_GT(limits.workgroup_bytes, 0U);
+  EXPECT_GT(limits.offset_alignment, 0U);
+  for (const std::uint32_t size : limits.workgroup_size) EXPECT_GE(size, 64U);
+}
+
+TEST(WebGpu, EqualOptionsGiveTheSameOpenedAdapter) {
+  const Device a = webgpu::device();
+  EXPECT_TRUE(a.same_as(webgpu::device()));
+  EXPECT_TRUE(a.same_as(a.autodiff().fallback(true)));
+  EXPECT_FALSE(a.same_as(webgpu::device({.f16 = false})));
+}
+
+TEST(WebGpu, FindsAnAdapterByAPartOfItsNameInAnyCase) {
+  std::string part = webgpu::adapters().front().name.substr(0, 5);
+  for (char& c : part) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  EXPECT_THAT(webgpu::device({.adapter = part}).adapter(),
+              HasSubstr(webgpu::adapters().front().name.substr(0, 5)));
+}
+
+TEST(WebGpu, ListsTheAdaptersWhereNoneFits) {
+  const std::string message =
+      message_of<DeviceError>([] { webgpu::device({.adapter = "no such thing"}); });
+  EXPECT_THAT(message,
+              AllOf(HasSubstr("no such thing"), HasSubstr(webgpu::adapters().front().name)));
+}
+
+TEST(WebGpu, TheEnvironmentChoosesWhereNoNameIsGiven) {
+  ::setenv("KILN_ADAPTER", "no such thing either", 1);
+  const std::string message = message_of<DeviceError>([] { webgpu::device(); });
+  EXPECT_NO_THROW(webgpu::device({.adapter = webgpu::adapters().front().name}));
+  ::unsetenv("KILN_ADAPTER");
+  EXPECT_THAT(message, HasSubstr("no such thing either"));
+}
+
+TEST(WebGpu, PicksByNameAndKindInTheOrderOfTheList) {
+  const std::vector<AdapterInfo> adapters = {{"NVIDIA H200", AdapterKind::discrete_gpu, "", ""},
+                                             {"Intel UHD", AdapterKind::integrated_gpu, "", ""},
+                                             {"llvmpipe (LLVM 15)", AdapterKind::cpu, "", ""}};
+  EXPECT_EQ(pick_adapter(adapters, "", AdapterKind::any), 0U);
+  EXPECT_EQ(pick_adapter(adapters, "", AdapterKind::integrated_gpu), 1U);
+  EXPECT_EQ(pick_adapter(adapters, "LLVMPIPE", AdapterKind::any), 2U);
+  EXPECT_EQ(pick_adapter(adapters, "uhd", AdapterKind::cpu), std::nullopt);
+  EXPECT_EQ(pick_adapter({}, "", AdapterKind::any), std::nullopt);
+  EXPECT_EQ(to_string(AdapterKind::integrated_gpu), "integrated GPU");
+}
+
+TEST(WebGpu, AnAdjustedDeviceIsACopy) {
+  const Device device = webgpu::device();
+  const Device training = device.autodiff(Checkpointing::balanced).fallback(true);
+  EXPECT_TRUE(training.has_autodiff());
+  EXPECT_EQ(training.checkpointing(), Checkpointing::balanced);
+  EXPECT_TRUE(training.allows_fallback());
+  EXPECT_FALSE(device.has_autodiff());
+  EXPECT_FALSE(training.plain().has_autodiff());
+  EXPECT_TRUE(training.plain().allows_fallback());
+}
+
+}  // namespace
+}  // namespace kiln::wgpu
