@@ -1,0 +1,71 @@
+#pragma once
+#include <algorithm>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kiln/dispatch/raw_tensor.hpp"
+#include "kiln/kernel/launch.hpp"
+
+namespace kiln::webgpu {
+
+/// Shapes and strides of several tensors in one u32 array, for kernels bound by hand: for each tensor its rank, its sizes,
+/// its strides and its offset, one tensor after the other.
+std::vector<std::uint32_t> build_info(std::span<const RawTensor> tensors);
+
+/// The raw form: buffers and launches by hand, for operations of several launches and for who wants every binding.
+///
+///     RawTensor y = client.empty({{n}, DType::f32});
+///     client.launch(KernelSource::wgsl(text), {256, 1, 1}, {ceil_div(n, 256), 1, 1}, {x, y});
+///
+/// Nothing waits but `read`. Errors begin with the name given.
+class Client {
+ public:
+  Client(std::shared_ptr<Runtime> runtime, std::string_view name) : runtime_(std::move(runtime)), name_(name) {}
+
+  [[nodiscard]] const Limits& limits() const { return runtime_->limits(); }
+
+  /// A dense tensor of undefined contents.
+  [[nodiscard]] RawTensor empty(const TensorSpec& spec) const;
+  /// A dense tensor of zeros.
+  [[nodiscard]] RawTensor zeros(const TensorSpec& spec) const;
+  /// Copies `from` into `into`, which may be a strided part of a buffer. Throws ShapeError or DTypeError unless they match.
+  void copy(const RawTensor& from, const RawTensor& into) const;
+  /// A dense tensor of the given values. Throws ShapeError unless there are as many as `shape` has elements.
+  template <class T>
+  [[nodiscard]] RawTensor create(std::span<const T> values, const Shape& shape) const {
+    static_assert(!std::is_same_v<T, bool>, "kiln: a bool is stored as a 32-bit word; pass std::uint32_t and 0 or 1");
+    return create_bytes(std::as_bytes(values), values.size(), {shape, dtype_of<T>});
+  }
+  /// The same values, dense from the start of a buffer: `x` itself where it is so already.
+  [[nodiscard]] RawTensor contiguous(const RawTensor& x) const;
+
+  /// Launches a kernel that declares its own @group and @binding. `buffers` in the order of (group, binding); the source
+  /// declares each as read or read_write. `{{ elem }}` and `{{ workgroup_size_x }}` are set from the first buffer and
+  /// `workgroup`. Throws KernelError: another number of buffers than declared, a grid above the limit, a compile error.
+  void launch(const KernelSource& source, const std::array<std::uint32_t, 3>& workgroup,
+              const std::array<std::int64_t, 3>& grid, std::span<const RawTensor> buffers, bool trusted = false) const;
+  void launch(const KernelSource& source, const std::array<std::uint32_t, 3>& workgroup,
+              const std::array<std::int64_t, 3>& grid, std::initializer_list<RawTensor> buffers, bool trusted = false) const {
+    launch(source, workgroup, grid, std::span(buffers.begin(), buffers.size()), trusted);
+  }
+
+  /// The values, dense. Waits. T must be the element type.
+  template <class T>
+  [[nodiscard]] std::vector<T> read(const RawTensor& x) const {
+    const std::vector<std::byte> bytes = read_bytes(x, dtype_of<T>);
+    std::vector<T> values(bytes.size() / sizeof(T));
+    std::copy(bytes.begin(), bytes.end(), std::as_writable_bytes(std::span(values)).begin());
+    return values;
+  }
+
+ private:
+  [[nodiscard]] RawTensor create_bytes(std::span<const std::byte> bytes, std::size_t count, const TensorSpec& spec) const;
+  [[nodiscard]] std::vector<std::byte> read_bytes(const RawTensor& x, DType dtype) const;
+
+  std::shared_ptr<Runtime> runtime_;
+  std::string name_;
+};
+
+}  // namespace kiln::webgpu

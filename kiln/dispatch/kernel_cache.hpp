@@ -1,0 +1,50 @@
+#pragma once
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+
+#include "kiln/dispatch/raw_tensor.hpp"
+
+namespace kiln::dispatch {
+
+/// What generated kernels have in common once prepared: subclasses add how to fill in the metadata.
+struct Prepared {
+  virtual ~Prepared() = default;
+  CompiledKernelPtr kernel;
+};
+
+/// Prepared launches of one runtime by a key that spells everything they depend on. Lives as long as the runtime.
+class KernelCache : public RuntimeExtension {
+ public:
+  static KernelCache& of(Runtime& runtime);
+
+  /// Finds what `key` was prepared as, or calls `make` once.
+  template <class T, class Make>
+  std::shared_ptr<const T> find_or(const std::string& key, Make make) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (const auto at = entries_.find(key); at != entries_.end()) return std::static_pointer_cast<const T>(at->second);
+    }
+    std::shared_ptr<const T> made = make();  // outside the lock: compiling takes long
+    const std::lock_guard lock(mutex_);
+    if (entries_.size() >= max_entries) entries_.clear();
+    entries_.emplace(key, made);
+    return made;
+  }
+
+ private:
+  // A plan depends on the shapes: a program whose shapes never repeat must not fill the memory with them.
+  static constexpr std::size_t max_entries = 16384;
+  std::mutex mutex_;
+  std::unordered_map<std::string, std::shared_ptr<const Prepared>> entries_;
+};
+
+/// Appends the bytes of a value to a key.
+template <class T>
+void append_bytes(std::string& key, const T& value) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  key.append(reinterpret_cast<const char*>(&value), sizeof value);  // NOLINT: the bytes are what is wanted
+}
+
+}  // namespace kiln::dispatch

@@ -1,0 +1,43 @@
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kiln/kernel/kernel_id.hpp"
+#include "kiln/runtime/runtime.hpp"
+#include "kiln/support/dtype.hpp"
+
+namespace kiln::dispatch {
+
+/// The block of 32-bit numbers a kernel gets with each launch: its WGSL struct `params`, and the values. It is passed as
+/// immediates where the adapter takes that many bytes, else in a uniform ring.
+class Metadata {
+ public:
+  /// Adds a member and gives the word it occupies.
+  std::size_t add(std::string_view name, std::string_view type, std::uint32_t word);
+  /// Adds words reached by number, not by name; gives the number of the first.
+  std::size_t add_words(std::span<const std::int64_t> words);
+  /// A WGSL expression for word `index` of those added by add_words.
+  [[nodiscard]] static std::string word(std::size_t index);
+
+  [[nodiscard]] bool empty() const { return named_.empty() && words_.empty(); }
+  /// Declares `params` and says in `id` how it is passed.
+  [[nodiscard]] std::string declare(const Limits& limits, std::uint32_t group, std::uint32_t binding, KernelId& id) const;
+  /// The block, named members first.
+  [[nodiscard]] std::vector<std::uint32_t> values() const;
+
+ private:
+  std::string members_;
+  std::vector<std::uint32_t> named_;
+  std::vector<std::uint32_t> words_;
+};
+
+/// `value` as the word of a param of dtype `dtype`. Throws DTypeError that begins with `op` for a number that dtype has not.
+std::uint32_t word_of(std::string_view op, double value, DType dtype);
+
+/// `size` as a u32. Throws ShapeError that begins with `op` where it does not fit.
+std::uint32_t word_of_size(std::string_view op, std::int64_t size);
+
+}  // namespace kiln::dispatch

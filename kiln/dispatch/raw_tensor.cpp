@@ -1,0 +1,46 @@
+#include "kiln/dispatch/raw_tensor.hpp"
+
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "kiln/support/error.hpp"
+
+namespace kiln::dispatch {
+namespace {
+
+thread_local int poisoners = 0;
+
+std::uint64_t rounded_to_words(std::uint64_t bytes) { return (bytes + 3) / 4 * 4; }
+
+}  // namespace
+
+PoisonOutputs::PoisonOutputs() { ++poisoners; }
+PoisonOutputs::~PoisonOutputs() { --poisoners; }
+
+std::uint64_t bytes_of(const TensorSpec& spec) {
+  return static_cast<std::uint64_t>(spec.shape.elements()) * size_of(spec.dtype);
+}
+
+RawTensor allocate(std::string_view op, const std::shared_ptr<Runtime>& runtime, const TensorSpec& spec) {
+  if (spec.shape.elements() > std::numeric_limits<std::uint32_t>::max()) {
+    throw ShapeError(fmt::format("{}: {} has {} elements; kernels index with 32 bits, so at most {}", op,
+                                 to_string(spec), spec.shape.elements(), std::numeric_limits<std::uint32_t>::max()));
+  }
+  const std::uint64_t bytes = bytes_of(spec);
+  RawTensor out{runtime, nullptr, spec.dtype, Layout::dense(spec.shape)};
+  try {
+    if (poisoners > 0) {
+      const std::uint64_t all = rounded_to_words(bytes) + PoisonOutputs::canary_bytes;
+      out.buffer = runtime->allocate(all);
+      runtime->fill(out.buffer, 0, all, PoisonOutputs::pattern);
+    } else {
+      out.buffer = runtime->allocate(bytes);
+    }
+  } catch (const OutOfMemoryError& error) {
+    throw OutOfMemoryError(fmt::format("{}: result {} takes {} bytes: {}", op, to_string(spec), bytes, error.what()));
+  }
+  return out;
+}
+
+}  // namespace kiln::dispatch
