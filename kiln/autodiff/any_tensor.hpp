@@ -1,0 +1,135 @@
+#pragma once
+#include <cstring>
+#include <future>
+#include <memory>
+#include <optional>
+#include <source_location>
+#include <string>
+#include <vector>
+
+#include "kiln/fusion/value.hpp"
+#include "kiln/runtime/device.hpp"
+
+namespace kiln {
+
+inline constexpr int any_rank = -1;
+template <int Rank = any_rank>
+class Tensor;
+/// The tensor. Tensor<Rank> is the same with its rank checked, for signatures.
+using AnyTensor = Tensor<any_rank>;
+
+struct Node;
+class Gradients;
+
+/// Elements on their way from a device. `get()` waits and gives them; each call after the first throws std::future_error.
+template <class T>
+class Reading {
+ public:
+  Reading(std::future<std::vector<std::byte>> bytes) : bytes_(std::move(bytes)) {}  // NOLINT(google-explicit-constructor)
+  std::vector<T> get();
+
+ private:
+  std::future<std::vector<std::byte>> bytes_;
+};
+
+/// An immutable array on a device, perhaps with a place in a gradient graph. Copies share the elements.
+template <>
+class Tensor<any_rank> {
+ public:
+  /// No tensor: all but assignment and destruction is an error.
+  Tensor() = default;
+  Tensor(Value value, Device device) : value_(std::move(value)), device_(std::move(device)) {}
+
+  [[nodiscard]] const Shape& shape() const { return value().shape(); }
+  [[nodiscard]] int rank() const { return value().shape().rank(); }
+  /// The size along `axis`; negative axes count from the end.
+  [[nodiscard]] std::int64_t dim(int axis) const { return value().shape()[axis]; }
+  [[nodiscard]] DType dtype() const { return value().dtype(); }
+  [[nodiscard]] const TensorSpec& spec() const { return value().spec(); }
+  [[nodiscard]] const Device& device() const;
+
+  /// All elements in row-major order. Waits. T must be the element type: float, float16, std::int32_t, std::uint32_t or bool.
+  /// Throws DTypeError if it is another.
+  template <class T = float>
+  [[nodiscard]] std::vector<T> to_vector() const {
+    return read<T>().get();
+  }
+  /// The same without waiting: the values are those of now, whatever is done later.
+  template <class T = float>
+  [[nodiscard]] Reading<T> read() const {
+    return Reading<T>(read_bytes(dtype_of<T>));
+  }
+  /// The one element. Throws ShapeError if there is not exactly one.
+  template <class T = float>
+  [[nodiscard]] T item() const {
+    require_one_element();
+    return to_vector<T>()[0];
+  }
+
+  /// Whether a gradient may flow to it.
+  [[nodiscard]] bool tracked() const { return node_ != nullptr; }
+  /// The same elements as a source leaf of which gradients can be asked. Throws UnsupportedError on a device without
+  /// autodiff and for the result of an operation on tracked tensors, DTypeError for a dtype that is no float.
+  [[nodiscard]] AnyTensor require_grad() const;
+  /// The same elements outside of any gradient graph.
+  [[nodiscard]] AnyTensor detach() const { return {value_, *device_}; }
+  /// The gradients of this tensor, which must have one element, in all leaves it depends on.
+  ///
+  ///     AnyTensor w = random_normal({4, 4}, 1, device.autodiff()).require_grad();
+  ///     Gradients g = sum(w * w).backward();
+  ///     g.of(w);   // 2 w
+  [[nodiscard]] Gradients backward() const;
+  /// The same elements on another device, or the same device otherwise adjusted. A tracked tensor stays tracked on the same
+  /// adapter with autodiff, and is detached for a device without; to another adapter detach it first (UnsupportedError).
+  [[nodiscard]] AnyTensor to(const Device& device) const;
+
+  /// For rules: the value without its gradient.
+  [[nodiscard]] const Value& value() const;
+
+ private:
+  friend struct NodeAccess;
+  [[nodiscard]] std::future<std::vector<std::byte>> read_bytes(DType dtype) const;
+  void require_one_element() const;
+
+  Value value_;
+  std::optional<Device> device_;
+  std::shared_ptr<Node> node_;
+  std::size_t slot_ = 0;
+};
+
+[[noreturn]] void refuse_rank(int expected, const Shape& shape, const std::source_location& where);
+
+/// A tensor of a rank known at compile time. It is an annotation: the rank is checked once, where a value enters.
+///
+///     Tensor<2> logits = model(x);   // ShapeError that names this line, if the rank is another
+template <int Rank>
+class Tensor : public AnyTensor {
+ public:
+  static_assert(Rank >= 0 && Rank <= max_rank, "kiln: a tensor's rank is 0 to 8");
+  Tensor() = default;
+  Tensor(const AnyTensor& tensor,  // NOLINT(google-explicit-constructor): crossing over is one plain conversion
+         const std::source_location& where = std::source_location::current())
+      : AnyTensor(tensor) {
+    if (tensor.rank() != Rank) refuse_rank(Rank, tensor.shape(), where);
+  }
+  /// Two ranks that differ: a compile error, not a failing conversion.
+  template <int Other>
+    requires(Other != any_rank && Other != Rank)
+  Tensor(const Tensor<Other>&) = delete;
+};
+
+template <class T>
+std::vector<T> Reading<T>::get() {
+  const std::vector<std::byte> bytes = bytes_.get();
+  if constexpr (std::is_same_v<T, bool>) {
+    std::vector<bool> out(bytes.size() / 4);
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = bytes[4 * i] != std::byte{0};
+    return out;
+  } else {
+    std::vector<T> out(bytes.size() / sizeof(T));
+    if (!out.empty()) std::memcpy(out.data(), bytes.data(), bytes.size());
+    return out;
+  }
+}
+
+}  // namespace kiln

@@ -1,0 +1,124 @@
+#pragma once
+/// The types of rules: what a rule of the user's is, and what it should be.
+#include <cstddef>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "kiln/autodiff/node.hpp"
+#include "kiln/dispatch/client.hpp"
+#include "kiln/kernel/launch.hpp"
+
+namespace kiln::detail {
+
+/// The plain function type of a pointer to a static or const member function.
+template <class F>
+struct SignatureOf {
+  using Type = F;
+  static constexpr bool callable = false;
+};
+template <class R, class... A>
+struct SignatureOf<R (*)(A...)> {
+  using Type = R(A...);
+  using Result = R;
+  static constexpr std::size_t arity = sizeof...(A);
+  static constexpr bool callable = true;
+};
+template <class R, class... A>
+struct SignatureOf<R (*)(A...) noexcept> : SignatureOf<R (*)(A...)> {};
+template <class C, class R, class... A>
+struct SignatureOf<R (C::*)(A...) const> : SignatureOf<R (*)(A...)> {};
+template <class C, class R, class... A>
+struct SignatureOf<R (C::*)(A...) const noexcept> : SignatureOf<R (*)(A...)> {};
+
+template <auto Rule>
+using Signature = SignatureOf<decltype(Rule)>;
+
+/// R<TensorSpec>, and the same aggregate of other leaves.
+template <class T>
+struct Structured {
+  static constexpr bool is_result = false;
+};
+template <>
+struct Structured<TensorSpec> {
+  static constexpr bool is_result = true;
+  template <class Leaf>
+  using Of = Leaf;
+};
+template <template <class> class R>
+struct Structured<R<TensorSpec>> {
+  static constexpr bool is_result = true;
+  template <class Leaf>
+  using Of = R<Leaf>;
+};
+
+template <class T, std::size_t>
+using Repeat = T;
+
+/// What each rule of an operation with N inputs and results shaped like `Spec` must be.
+template <class Spec, class Indices>
+struct Expected;
+template <class Spec, std::size_t... I>
+struct Expected<Spec, std::index_sequence<I...>> {
+  template <class Leaf>
+  using Result = typename Structured<Spec>::template Of<Leaf>;
+
+  using Output = Spec(Repeat<const TensorSpec&, I>...);
+  using Reference = Result<AnyTensor>(Repeat<const AnyTensor&, I>...);
+  template <class Launches>
+  using Kernel = Launches(Repeat<const Operand&, I>..., const Result<Operand>&);
+  template <class Launches>
+  using KernelWithLimits = Launches(Repeat<const Operand&, I>..., const Result<Operand>&, const Limits&);
+  using Forward = Result<RawTensor>(webgpu::Client&, Repeat<const RawTensor&, I>..., const Spec&);
+  template <class Saved>
+  using Save = Saved(const Saver&, Repeat<const AnyTensor&, I>..., const Result<AnyTensor>&);
+  template <class Saved>
+  using Backward = void(const Saved&, const Result<AnyTensor>&, Grads<sizeof...(I)>&);
+};
+
+// Each rule has a struct of its own, so that its name and both types are part of the compiler's message.
+template <class Op, class Yours, class Required>
+struct RuleOutput {
+  static constexpr bool ok = std::is_same_v<Yours, Required>;
+  static_assert(ok, "kiln: rule 'output' has the wrong type; it must be: TensorSpec output(const TensorSpec&, ... one per input)");
+};
+template <class Op, class Yours, class Required>
+struct RuleReference {
+  static constexpr bool ok = std::is_same_v<Yours, Required>;
+  static_assert(ok,
+                "kiln: rule 'reference' has the wrong type; it must be: AnyTensor reference(const AnyTensor&, ... one per input of "
+                "'output')");
+};
+template <class Op, class Yours, class Required>
+struct RuleKernel {
+  static constexpr bool ok = std::is_same_v<Yours, typename Required::template Kernel<webgpu::Launch>> ||
+                             std::is_same_v<Yours, typename Required::template KernelWithLimits<webgpu::Launch>> ||
+                             std::is_same_v<Yours, typename Required::template Kernel<std::vector<webgpu::Launch>>> ||
+                             std::is_same_v<Yours, typename Required::template KernelWithLimits<std::vector<webgpu::Launch>>>;
+  static_assert(ok,
+                "kiln: rule 'webgpu_kernel' has the wrong type; it must be: webgpu::Launch (or std::vector of it) "
+                "webgpu_kernel(const Operand&, ... one per input of 'output', const Operand& out [, const webgpu::Limits&])");
+};
+template <class Op, class Yours, class Required>
+struct RuleForward {
+  static constexpr bool ok = std::is_same_v<Yours, Required>;
+  static_assert(ok,
+                "kiln: rule 'webgpu_forward' has the wrong type; it must be: RawTensor webgpu_forward(webgpu::Client&, const "
+                "RawTensor&, ... one per input of 'output', const TensorSpec& out)");
+};
+template <class Op, class Yours, class Required>
+struct RuleSave {
+  static constexpr bool ok = std::is_same_v<Yours, Required>;
+  static_assert(ok,
+                "kiln: rule 'save' has the wrong type; it must be: Saved save(const Saver&, const AnyTensor&, ... one per input of "
+                "'output', const AnyTensor& out)");
+};
+template <class Op, class Yours, class Required>
+struct RuleBackward {
+  static constexpr bool ok = std::is_same_v<Yours, Required>;
+  static_assert(ok,
+                "kiln: rule 'backward' has the wrong type; it must be: void backward(const Saved&, const AnyTensor& grad, "
+                "Grads<N>&), where N is the number of inputs of 'output'");
+};
+
+}  // namespace kiln::detail
