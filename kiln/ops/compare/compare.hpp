@@ -1,0 +1,34 @@
+#pragma once
+#include "kiln/autodiff/any_tensor.hpp"
+
+namespace kiln {
+
+// Comparisons give bool tensors; shapes broadcast. With a NaN all but not_equal are false.
+
+AnyTensor equal(const AnyTensor& a, const AnyTensor& b);
+AnyTensor not_equal(const AnyTensor& a, const AnyTensor& b);
+AnyTensor less(const AnyTensor& a, const AnyTensor& b);
+AnyTensor less_equal(const AnyTensor& a, const AnyTensor& b);
+AnyTensor greater(const AnyTensor& a, const AnyTensor& b);
+AnyTensor greater_equal(const AnyTensor& a, const AnyTensor& b);
+AnyTensor equal(const AnyTensor& a, double b);
+AnyTensor less(const AnyTensor& a, double b);
+AnyTensor greater(const AnyTensor& a, double b);
+
+AnyTensor is_nan(const AnyTensor& x);
+
+// Of bool tensors.
+AnyTensor logical_not(const AnyTensor& x);
+AnyTensor logical_and(const AnyTensor& a, const AnyTensor& b);
+AnyTensor logical_or(const AnyTensor& a, const AnyTensor& b);
+
+/// `yes` where `condition` (bool) holds, else `no`. The gradient goes to the side taken.
+///
+///     where(greater(x, 0), x, x * 0.1);   // leaky ReLU
+AnyTensor where(const AnyTensor& condition, const AnyTensor& yes, const AnyTensor& no);
+
+/// The same numbers in another dtype. Floats are cut towards zero on the way to an integer; f16 rounds to nearest, above 65504
+/// to infinity; to bool, everything but 0 is true. Differentiable between floats.
+AnyTensor cast(const AnyTensor& x, DType dtype);
+
+}  // namespace kiln

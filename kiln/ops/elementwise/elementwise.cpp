@@ -1,0 +1,165 @@
+#include "kiln/ops/elementwise/elementwise.hpp"
+
+#include "kiln/tensor/apply.hpp"
+
+namespace kiln {
+namespace {
+
+struct Add {
+  static constexpr std::string_view name = "add";
+  static Expr body(Expr a, Expr b) { return a + b; }
+};
+struct Sub {
+  static constexpr std::string_view name = "sub";
+  static Expr body(Expr a, Expr b) { return a - b; }
+};
+struct Mul {
+  static constexpr std::string_view name = "mul";
+  static Expr body(Expr a, Expr b) { return a * b; }
+};
+struct Div {
+  static constexpr std::string_view name = "div";
+  static Expr body(Expr a, Expr b) { return a / b; }
+};
+struct Neg {
+  static constexpr std::string_view name = "neg";
+  static Expr body(Expr x) { return -x; }
+};
+struct AddScalar {
+  static constexpr std::string_view name = "add";
+  Param by;
+  Expr body(Expr x) const { return x + by; }
+};
+struct SubScalar {
+  static constexpr std::string_view name = "sub";
+  Param by;
+  Expr body(Expr x) const { return x - by; }
+};
+struct SubFromScalar {
+  static constexpr std::string_view name = "sub";
+  Param from;
+  Expr body(Expr x) const { return from - x; }
+};
+struct MulScalar {
+  static constexpr std::string_view name = "mul";
+  Param by;
+  Expr body(Expr x) const { return x * by; }
+};
+struct DivScalar {
+  static constexpr std::string_view name = "div";
+  Param by;
+  Expr body(Expr x) const { return x / by; }
+};
+struct DivideScalar {
+  static constexpr std::string_view name = "div";
+  Param what;
+  Expr body(Expr x) const { return what / x; }
+};
+struct Abs {
+  static constexpr std::string_view name = "abs";
+  static Expr body(Expr x) { return abs(x); }
+};
+struct Exp {
+  static constexpr std::string_view name = "exp";
+  static Expr body(Expr x) { return exp(x); }
+};
+struct Log {
+  static constexpr std::string_view name = "log";
+  static Expr body(Expr x) { return log(x); }
+};
+struct Sqrt {
+  static constexpr std::string_view name = "sqrt";
+  static Expr body(Expr x) { return sqrt(x); }
+};
+struct Rsqrt {
+  static constexpr std::string_view name = "rsqrt";
+  static Expr body(Expr x) { return rsqrt(x); }
+};
+struct Tanh {
+  static constexpr std::string_view name = "tanh";
+  static Expr body(Expr x) { return tanh(x); }
+};
+struct Sigmoid {
+  static constexpr std::string_view name = "sigmoid";
+  static Expr body(Expr x) { return sigmoid(x); }
+};
+struct Relu {
+  static constexpr std::string_view name = "relu";
+  static Expr body(Expr x) { return relu(x); }
+};
+struct ReluBackward {
+  static constexpr std::string_view name = "relu_backward";
+  static Expr body(Expr out, Expr grad) { return select(out <= 0, 0, grad); }
+};
+struct Gelu {
+  static constexpr std::string_view name = "gelu";
+  static Expr body(Expr x) { return x * 0.5 * (1 + erf(x * 0.70710678118654752)); }
+};
+struct Silu {
+  static constexpr std::string_view name = "silu";
+  static Expr body(Expr x) { return x * sigmoid(x); }
+};
+struct Erf {
+  static constexpr std::string_view name = "erf";
+  static Expr body(Expr x) { return erf(x); }
+};
+struct Pow {
+  static constexpr std::string_view name = "pow";
+  static Expr body(Expr base, Expr exponent) { return pow(base, exponent); }
+};
+struct PowScalar {
+  static constexpr std::string_view name = "pow";
+  Param exponent;
+  Expr body(Expr base) const { return pow(base, exponent); }
+};
+struct Minimum {
+  static constexpr std::string_view name = "minimum";
+  static Expr body(Expr a, Expr b) { return min(a, b); }
+};
+struct Maximum {
+  static constexpr std::string_view name = "maximum";
+  static Expr body(Expr a, Expr b) { return max(a, b); }
+};
+struct Clamp {
+  static constexpr std::string_view name = "clamp";
+  Param low;
+  Param high;
+  Expr body(Expr x) const { return select(x < low, low, select(x > high, high, x)); }
+};
+
+}  // namespace
+
+AnyTensor operator+(const AnyTensor& a, const AnyTensor& b) { return apply(Add{}, a, b); }
+AnyTensor operator-(const AnyTensor& a, const AnyTensor& b) { return apply(Sub{}, a, b); }
+AnyTensor operator*(const AnyTensor& a, const AnyTensor& b) { return apply(Mul{}, a, b); }
+AnyTensor operator/(const AnyTensor& a, const AnyTensor& b) { return apply(Div{}, a, b); }
+AnyTensor operator-(const AnyTensor& x) { return apply(Neg{}, x); }
+
+AnyTensor operator+(const AnyTensor& a, double b) { return apply(AddScalar{{b}}, a); }
+AnyTensor operator-(const AnyTensor& a, double b) { return apply(SubScalar{{b}}, a); }
+AnyTensor operator*(const AnyTensor& a, double b) { return apply(MulScalar{{b}}, a); }
+AnyTensor operator/(const AnyTensor& a, double b) { return apply(DivScalar{{b}}, a); }
+AnyTensor operator+(double a, const AnyTensor& b) { return b + a; }
+AnyTensor operator-(double a, const AnyTensor& b) { return apply(SubFromScalar{{a}}, b); }
+AnyTensor operator*(double a, const AnyTensor& b) { return b * a; }
+AnyTensor operator/(double a, const AnyTensor& b) { return apply(DivideScalar{{a}}, b); }
+
+AnyTensor abs(const AnyTensor& x) { return apply(Abs{}, x); }
+AnyTensor exp(const AnyTensor& x) { return apply(Exp{}, x); }
+AnyTensor log(const AnyTensor& x) { return apply(Log{}, x); }
+AnyTensor sqrt(const AnyTensor& x) { return apply(Sqrt{}, x); }
+AnyTensor rsqrt(const AnyTensor& x) { return apply(Rsqrt{}, x); }
+AnyTensor tanh(const AnyTensor& x) { return apply(Tanh{}, x); }
+AnyTensor sigmoid(const AnyTensor& x) { return apply(Sigmoid{}, x); }
+AnyTensor relu(const AnyTensor& x) { return apply(Relu{}, x); }
+AnyTensor relu_backward(const AnyTensor& out, const AnyTensor& grad) { return apply(ReluBackward{}, out, grad); }
+AnyTensor gelu(const AnyTensor& x) { return apply(Gelu{}, x); }
+AnyTensor silu(const AnyTensor& x) { return apply(Silu{}, x); }
+AnyTensor erf(const AnyTensor& x) { return apply(Erf{}, x); }
+AnyTensor pow(const AnyTensor& base, const AnyTensor& exponent) { return apply(Pow{}, base, exponent); }
+AnyTensor pow(const AnyTensor& base, double exponent) { return apply(PowScalar{{exponent}}, base); }
+AnyTensor minimum(const AnyTensor& a, const AnyTensor& b) { return apply(Minimum{}, a, b); }
+AnyTensor maximum(const AnyTensor& a, const AnyTensor& b) { return apply(Maximum{}, a, b); }
+AnyTensor clamp(const AnyTensor& x, double low, double high) { return apply(Clamp{{low}, {high}}, x); }
+
+}  // namespace kiln

@@ -1,0 +1,142 @@
+#include "kiln/ops/matmul/matmul.hpp"
+
+#include <fmt/format.h>
+
+#include "kiln/ops/matmul/tile.hpp"
+#include "kiln/ops/movement/movement.hpp"
+#include "kiln/support/error.hpp"
+#include "kiln/tensor/apply.hpp"
+#include "matmul_wgsl.hpp"
+
+namespace kiln {
+namespace {
+
+/// How the kernel reads one operand's matrices.
+struct MatrixView {
+  bool transposed = false;  ///< columns, not rows, lie together
+  std::int64_t pitch = 0;   ///< elements from one row (column, if transposed) to the next
+  bool dense = false;       ///< neither lies together: copied first
+  bool vec4 = false;        ///< can be read as whole vec4
+};
+
+MatrixView view_of(const Operand& t) {
+  const auto lies_together = [&](int axis) { return t.stride(axis) == 1 || t.dim(axis) == 1; };
+  MatrixView v;
+  if (lies_together(-1)) {
+    v.pitch = t.stride(-2);
+  } else if (lies_together(-2)) {
+    v.transposed = true;
+    v.pitch = t.stride(-1);
+  } else {
+    v.dense = true;
+    v.pitch = t.dim(-1);
+  }
+  v.vec4 = t.dim(v.transposed ? -2 : -1) % 4 == 0 && v.pitch % 4 == 0;
+  if (!v.dense) {
+    v.vec4 = v.vec4 && t.layout.offset % 4 == 0 && t.stride(v.transposed ? -2 : -1) == 1;
+    for (int axis = 0; axis < t.rank() - 2; ++axis) v.vec4 = v.vec4 && t.stride(axis) % 4 == 0;
+  }
+  return v;
+}
+
+std::string_view spelled(bool value) { return value ? "true" : "false"; }
+
+struct Matmul {
+  static constexpr std::string_view name = "matmul";
+  static constexpr std::array inputs = {"lhs", "rhs"};
+  using layers = Layers<Autodiff, Cube, Fusion>;
+
+  static TensorSpec output(const TensorSpec& lhs, const TensorSpec& rhs) { return matmul_spec(name, lhs, rhs); }
+  static webgpu::Launch webgpu_kernel(const Operand& lhs, const Operand& rhs, const Operand& out, const Limits& limits) {
+    return webgpu::tiled_matmul(lhs, rhs, out, limits);
+  }
+
+  static constexpr Bound bound = Bound::compute;
+  struct Saved {
+    Checkpoint lhs;
+    Checkpoint rhs;
+  };
+  static Saved save(const Saver& saver, const AnyTensor& lhs, const AnyTensor& rhs, const AnyTensor&) {
+    return {saver.keep_if(rhs.tracked(), lhs), saver.keep_if(lhs.tracked(), rhs)};
+  }
+  static void backward(const Saved& saved, const AnyTensor& grad, Grads<2>& grads) {
+    auto& [lhs, rhs] = grads;
+    if (lhs) lhs.set_reduced(matmul(grad, transpose(saved.rhs.get())));
+    if (rhs) rhs.set_reduced(matmul(transpose(saved.lhs.get()), grad));
+  }
+};
+static_assert(Extension<Matmul>);
+
+}  // namespace
+
+TensorSpec matmul_spec(std::string_view op, const TensorSpec& lhs, const TensorSpec& rhs) {
+  const auto shapes = [&] { return fmt::format("(lhs {}, rhs {})", to_string(lhs.shape), to_string(rhs.shape)); };
+  if (lhs.shape.rank() < 2 || rhs.shape.rank() < 2) {
+    throw ShapeError(fmt::format("{}: operands must have rank 2 or more {}", op, shapes()));
+  }
+  if (lhs.shape[-1] != rhs.shape[-2]) {
+    throw ShapeError(fmt::format("{}: contraction dimensions must match {}", op, shapes()));
+  }
+  if (!is_float(lhs.dtype) || !is_float(rhs.dtype)) {
+    throw DTypeError(fmt::format("{}: takes f32 or f16 (lhs {}, rhs {})", op, to_string(lhs), to_string(rhs)));
+  }
+  if (lhs.dtype != rhs.dtype) {
+    throw DTypeError(fmt::format("{}: operands must have one dtype (lhs {}, rhs {})", op, to_string(lhs), to_string(rhs)));
+  }
+  const auto batch = [](const Shape& s) { return Shape(std::span(s.begin(), s.size() - 2)); };
+  TensorSpec out{{}, lhs.dtype};
+  try {
+    out.shape = broadcast(op, batch(lhs.shape), batch(rhs.shape));
+    out.shape.push_back(lhs.shape[-2]);
+    out.shape.push_back(rhs.shape[-1]);
+  } catch (const ShapeError&) {
+    throw ShapeError(fmt::format("{}: batch dimensions must broadcast {}", op, shapes()));
+  }
+  return out;
+}
+
+webgpu::Launch webgpu::tiled_matmul(const Operand& lhs, const Operand& rhs, const Operand& out, const Limits& limits) {
+  const MatrixView l = view_of(lhs);
+  const MatrixView r = view_of(rhs);
+  const bool out_vec = out.dim(-1) % 4 == 0;
+  const MatmulTile tile = choose_tile(limits, out.batch(), out.dim(-2), out.dim(-1), lhs.dim(-1));
+  if (!tile.fits(limits)) {
+    return Launch::decline(fmt::format("tiled matmul: needs {} threads and {} bytes of workgroup memory, the adapter has {} and {}",
+                                       tile.threads(), tile.bytes(), limits.workgroup_invocations, limits.workgroup_bytes));
+  }
+  Launch launch{
+      .source = KernelSource::wgsl(matmul_wgsl)
+                    .define("tile_m", tile.m)
+                    .define("tile_n", tile.n)
+                    .define("tile_k", tile.k)
+                    .define("thread_m", tile.thread_m)
+                    .define("thread_n", tile.thread_n)
+                    .define("k_split", tile.k_split)
+                    .define("buffers", tile.buffers)
+                    .define("lhs_along_k", std::string(spelled(!l.transposed)))
+                    .define("rhs_along_k", std::string(spelled(r.transposed)))
+                    .define("lhs_vec", std::string(spelled(l.vec4)))
+                    .define("rhs_vec", std::string(spelled(r.vec4)))
+                    .define("out_vec", std::string(spelled(out_vec)))
+                    .define("copy_sums", std::string(spelled(limits.cpu))),
+      .workgroup = {tile.threads(), 1, 1},
+      .params = {{"m", out.dim(-2)},
+                 {"n", out.dim(-1)},
+                 {"k", lhs.dim(-1)},
+                 {"batches", out.batch()},
+                 {"lhs_pitch", l.pitch},
+                 {"rhs_pitch", r.pitch}},
+      .grid = {ceil_div(out.dim(-1), tile.n), ceil_div(out.dim(-2), tile.m), out.batch()},
+      .strided = true,
+      .trusted = true};
+  if (l.dense) launch.dense.emplace_back("lhs");
+  if (r.dense) launch.dense.emplace_back("rhs");
+  if (l.vec4) launch.vec4.emplace_back("lhs");
+  if (r.vec4) launch.vec4.emplace_back("rhs");
+  if (out_vec) launch.vec4.emplace_back("out");
+  return launch;
+}
+
+AnyTensor matmul(const AnyTensor& lhs, const AnyTensor& rhs) { return apply(Matmul{}, lhs, rhs); }
+
+}  // namespace kiln

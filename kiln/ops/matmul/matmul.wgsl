@@ -1,0 +1,211 @@
+{{ bindings }}
+
+// out[z] = lhs[z] * rhs[z], both operands read in place, whichever of their last two dimensions is contiguous.
+//
+// A workgroup computes a tile of TM x TN outputs and walks along k, TK steps at a time. Both operands are brought into
+// workgroup memory k-major (lhs therefore transposed), so that the inner loop reads whole vectors of either. A thread
+// computes RM x RN outputs in registers. Nothing here relies on the adapter's bounds checks.
+const TM = {{ tile_m }}u;
+const TN = {{ tile_n }}u;
+const TK = {{ tile_k }}u;
+const RM = {{ thread_m }}u;             // multiples of 4, as are the tile's sides
+const RN = {{ thread_n }}u;
+const SPLIT = {{ k_split }}u;           // teams of threads that share a tile, each taking every SPLIT-th k
+const BUFFERS = {{ buffers }}u;         // 2: the next tile is written while this one is read, one barrier a tile, not two
+const LHS_ALONG_K = {{ lhs_along_k }};  // k is the contiguous dimension of lhs (row-major), else m
+const RHS_ALONG_K = {{ rhs_along_k }};  // k is the contiguous dimension of rhs (transposed), else n
+const LHS_VEC = {{ lhs_vec }};          // lhs is bound as vec4: contiguous dimension, pitch and batch offsets divide by 4
+const RHS_VEC = {{ rhs_vec }};
+const OUT_VEC = {{ out_vec }};          // n divides by 4
+const COPY_SUMS = {{ copy_sums }};      // see the end; true on llvmpipe, where it is up to 2.7x, false on a GPU (0.7x)
+
+const THREADS = {{ workgroup_size_x }}u;
+const COLS = TN / RN;                   // a team is ROWS x COLS threads
+const ROWS = TM / RM;
+const TEAM = COLS * ROWS;
+const QM = RM / 4;                      // quads of rows, of columns, that a thread owns
+const QN = RN / 4;
+const LHS_PITCH = TM / 4 + 1;           // in vec4; the pad keeps transposing stores off each other's banks
+const RHS_PITCH = TN / 4 + 1;
+const RHS_BASE = TK * LHS_PITCH;
+const STAGE = TK * (LHS_PITCH + RHS_PITCH);
+const LHS_QUADS = TM * TK / 4;          // what a tile takes to load, in quads, and the share of one thread
+const RHS_QUADS = TN * TK / 4;
+const LHS_SHARE = (LHS_QUADS + THREADS - 1) / THREADS;
+const RHS_SHARE = (RHS_QUADS + THREADS - 1) / THREADS;
+const ROOM = max(BUFFERS * STAGE, SPLIT / 2 * TM * TN / 4);
+
+alias Quad = vec4<Acc>;
+var<workgroup> room: array<Quad, ROOM>;
+
+// A quad is four neighbours of a tile in memory: along k, or across it (along m of lhs, n of rhs).
+struct Place { across: u32, k: u32 }
+
+fn place(quad: u32, side: u32, along_k: bool) -> Place {
+  if (along_k) { return Place(quad / (TK / 4), quad % (TK / 4) * 4); }
+  return Place(quad % (side / 4) * 4, quad / (side / 4));
+}
+
+fn keep_quad(p: Place, base: u32, pitch: u32, along_k: bool, q: Quad) {
+  let at = base + p.k * pitch + p.across / 4;
+  if (along_k) {
+    let lane = p.across % 4;
+    room[at][lane] = q.x;
+    room[at + pitch][lane] = q.y;
+    room[at + pitch * 2][lane] = q.z;
+    room[at + pitch * 3][lane] = q.w;
+  } else {
+    room[at] = q;
+  }
+}
+
+// Converting through vec4 compiles for an array of Elem and for one of vec4<Elem>.
+fn lhs_at(i: u32) -> Quad { return Quad(vec4<Elem>(lhs[i])); }
+fn rhs_at(i: u32) -> Quad { return Quad(vec4<Elem>(rhs[i])); }
+
+// Outside of the operand a quad is zero: what lies there is never read, so its NaN cannot spread.
+fn lhs_quad(base: u32, m: u32, k: u32) -> Quad {
+  var q = Quad();
+  if (m < params.m && k < params.k) {
+    let at = base + select(k * params.lhs_pitch + m, m * params.lhs_pitch + k, LHS_ALONG_K);
+    if (LHS_VEC) { return lhs_at(at / 4); }
+    let left = select(params.m - m, params.k - k, LHS_ALONG_K);
+    q.x = lhs_at(at).x;
+    if (left > 1) { q.y = lhs_at(at + 1).x; }
+    if (left > 2) { q.z = lhs_at(at + 2).x; }
+    if (left > 3) { q.w = lhs_at(at + 3).x; }
+  }
+  return q;
+}
+
+fn rhs_quad(base: u32, n: u32, k: u32) -> Quad {
+  var q = Quad();
+  if (n < params.n && k < params.k) {
+    let at = base + select(k * params.rhs_pitch + n, n * params.rhs_pitch + k, RHS_ALONG_K);
+    if (RHS_VEC) { return rhs_at(at / 4); }
+    let left = select(params.n - n, params.k - k, RHS_ALONG_K);
+    q.x = rhs_at(at).x;
+    if (left > 1) { q.y = rhs_at(at + 1).x; }
+    if (left > 2) { q.z = rhs_at(at + 2).x; }
+    if (left > 3) { q.w = rhs_at(at + 3).x; }
+  }
+  return q;
+}
+
+// What a thread carries from memory to workgroup memory.
+struct Load { lhs: array<Quad, LHS_SHARE>, rhs: array<Quad, RHS_SHARE> }
+
+fn load(next: ptr<function, Load>, thread: u32, lhs_base: u32, rhs_base: u32, m0: u32, n0: u32, k0: u32) {
+  for (var i = 0u; i < LHS_SHARE; i++) {
+    let p = place(thread + i * THREADS, TM, LHS_ALONG_K);
+    (*next).lhs[i] = lhs_quad(lhs_base, m0 + p.across, k0 + p.k);
+  }
+  for (var i = 0u; i < RHS_SHARE; i++) {
+    let p = place(thread + i * THREADS, TN, RHS_ALONG_K);
+    (*next).rhs[i] = rhs_quad(rhs_base, n0 + p.across, k0 + p.k);
+  }
+}
+
+fn keep(next: ptr<function, Load>, thread: u32, stage: u32) {
+  for (var i = 0u; i < LHS_SHARE; i++) {
+    let quad = thread + i * THREADS;
+    if (LHS_QUADS % THREADS == 0 || quad < LHS_QUADS) {
+      keep_quad(place(quad, TM, LHS_ALONG_K), stage, LHS_PITCH, LHS_ALONG_K, (*next).lhs[i]);
+    }
+  }
+  for (var i = 0u; i < RHS_SHARE; i++) {
+    let quad = thread + i * THREADS;
+    if (RHS_QUADS % THREADS == 0 || quad < RHS_QUADS) {
+      keep_quad(place(quad, TN, RHS_ALONG_K), stage + RHS_BASE, RHS_PITCH, RHS_ALONG_K, (*next).rhs[i]);
+    }
+  }
+}
+
+alias Sums = array<Quad, RM * QN>;
+
+fn multiply(acc: ptr<function, Sums>, stage: u32, team: u32, x: u32, y: u32) {
+  for (var step = 0u; step < TK / SPLIT; step++) {
+    let k = step * SPLIT + team;
+    var b: array<Quad, QN>;
+    for (var j = 0u; j < QN; j++) { b[j] = room[stage + RHS_BASE + k * RHS_PITCH + x + j * COLS]; }
+    for (var i = 0u; i < QM; i++) {
+      let a = room[stage + k * LHS_PITCH + y + i * ROWS];
+      for (var j = 0u; j < QN; j++) {
+        (*acc)[(i * 4 + 0) * QN + j] += a.x * b[j];
+        (*acc)[(i * 4 + 1) * QN + j] += a.y * b[j];
+        (*acc)[(i * 4 + 2) * QN + j] += a.z * b[j];
+        (*acc)[(i * 4 + 3) * QN + j] += a.w * b[j];
+      }
+    }
+  }
+}
+
+@compute @workgroup_size(THREADS)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
+        @builtin(local_invocation_index) thread: u32) {
+  let tile = kiln_workgroup(group, groups);
+  let m0 = tile.y * TM;
+  let n0 = tile.x * TN;
+  if (m0 >= params.m || n0 >= params.n || tile.z >= params.batches) { return; }  // surplus of a folded grid
+  let lhs_base = lhs_batch(tile.z);
+  let rhs_base = rhs_batch(tile.z);
+  let team = select(thread / TEAM, 0, SPLIT == 1);
+  let x = thread % COLS;
+  let y = thread / COLS % ROWS;
+
+
+  var acc: Sums;
+  var next: Load;
+  let tiles = (params.k + TK - 1) / TK;
+  // One tile ahead, and the first one peeled off: tests for it in the loop cost a fifth of the speed on a GPU. The load after
+  // the last tile reads nothing and keeps zeros.
+  load(&next, thread, lhs_base, rhs_base, m0, n0, 0u);
+  keep(&next, thread, 0u);
+  workgroupBarrier();
+  for (var step = 1u; step <= tiles; step++) {
+    load(&next, thread, lhs_base, rhs_base, m0, n0, step * TK);
+    multiply(&acc, (step - 1) % BUFFERS * STAGE, team, x, y);
+    if (BUFFERS == 1) { workgroupBarrier(); }
+    keep(&next, thread, step % BUFFERS * STAGE);
+    workgroupBarrier();
+  }
+
+  // The teams' sums come together: half of them hand theirs over, again and again.
+  for (var half = SPLIT / 2; half > 0; half /= 2) {
+    let at = (team % half * TEAM + thread % TEAM) * (RM * QN);
+    if (team >= half && team < half * 2) {
+      for (var i = 0u; i < RM * QN; i++) { room[at + i] = acc[i]; }
+    }
+    workgroupBarrier();
+    if (team < half) {
+      for (var i = 0u; i < RM * QN; i++) { acc[i] += room[at + i]; }
+    }
+    workgroupBarrier();
+  }
+  if (team > 0) { return; }
+
+  // A long chain of fused operations keeps Mesa from unrolling the loop that stores, and an array that a loop indexes
+  // lives in memory: let that be a copy, not the sums themselves.
+  var copy: Sums;
+  if (COPY_SUMS) {
+    for (var i = 0u; i < RM * QN; i++) { copy[i] = acc[i]; }
+  }
+  for (var i = 0u; i < RM; i++) {
+    let row = m0 + (y + i / 4 * ROWS) * 4 + i % 4;
+    if (row < params.m) {
+      let start = (tile.z * params.m + row) * params.n;
+      for (var j = 0u; j < QN; j++) {
+        let col = n0 + (x + j * COLS) * 4;
+        var four: Quad;
+        if (COPY_SUMS) { four = copy[i * QN + j]; } else { four = acc[i * QN + j]; }
+        if (OUT_VEC) {
+          if (col < params.n) { store_out4(start + col, vec4<Elem>(four)); }
+        } else {
+          for (var c = 0u; c < 4; c++) {
+            if (col + c < params.n) { store_out(start + col + c, Elem(four[c])); }
+          }
+        }
+      }
+    }
+  }
+}

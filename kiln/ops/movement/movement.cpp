@@ -1,0 +1,273 @@
+#include "kiln/ops/movement/movement.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "kiln/support/error.hpp"
+#include "kiln/tensor/apply.hpp"
+
+namespace kiln {
+namespace {
+
+std::size_t at(int axis) { return static_cast<std::size_t>(axis); }
+
+struct Reshape {
+  static constexpr std::string_view name = "reshape";
+  static constexpr std::array inputs = {"x"};
+  using layers = Layers<Autodiff, Cube, Fusion>;
+  Shape shape;
+
+  TensorSpec output(const TensorSpec& x) const {
+    if (x.shape.elements() != shape.elements()) {
+      throw ShapeError(fmt::format("reshape: the number of elements must stay ({} to {})", to_string(x.shape), to_string(shape)));
+    }
+    return {shape, x.dtype};
+  }
+  std::optional<Layout> view(const Layout& in) const { return in.reshape(shape); }
+
+  static constexpr Bound bound = Bound::memory;
+  struct Saved {
+    Shape shape;
+  };
+  static Saved save(const Saver&, const AnyTensor& x, const AnyTensor&) { return {x.shape()}; }
+  static void backward(const Saved& saved, const AnyTensor& grad, Grads<1>& grads) { grads[0].set(reshape(grad, saved.shape)); }
+};
+
+struct Permute {
+  static constexpr std::string_view name = "permute";
+  static constexpr std::array inputs = {"x"};
+  using layers = Layers<Autodiff, Cube, Fusion>;
+  std::vector<int> axes;
+
+  TensorSpec output(const TensorSpec& x) const {
+    std::vector<int> sorted = axes;
+    std::ranges::sort(sorted);
+    bool each_once = static_cast<int>(sorted.size()) == x.shape.rank();
+    for (std::size_t i = 0; each_once && i < sorted.size(); ++i) each_once = sorted[i] == static_cast<int>(i);
+    if (!each_once) {
+      throw ShapeError(fmt::format("permute: axes must name each axis of {} once, got [{}]", to_string(x.shape), fmt::join(axes, ", ")));
+    }
+    TensorSpec out{{}, x.dtype};
+    for (const int axis : axes) out.shape.push_back(x.shape[axis]);
+    return out;
+  }
+  std::optional<Layout> view(const Layout& in) const {
+    Layout out{.offset = in.offset};
+    for (std::size_t i = 0; i < axes.size(); ++i) {
+      out.shape.push_back(in.shape[axes[i]]);
+      out.strides[i] = in.stride(axes[i]);
+    }
+    return out;
+  }
+
+  static constexpr Bound bound = Bound::memory;
+  struct Saved {
+    std::vector<int> inverse;
+  };
+  Saved save(const Saver&, const AnyTensor&, const AnyTensor&) const {
+    Saved saved{std::vector<int>(axes.size())};
+    for (std::size_t i = 0; i < axes.size(); ++i) saved.inverse[at(axes[i])] = static_cast<int>(i);
+    return saved;
+  }
+  static void backward(const Saved& saved, const AnyTensor& grad, Grads<1>& grads) { grads[0].set(permute(grad, saved.inverse)); }
+};
+
+struct BroadcastTo {
+  static constexpr std::string_view name = "broadcast_to";
+  static constexpr std::array inputs = {"x"};
+  using layers = Layers<Autodiff, Cube, Fusion>;
+  Shape shape;
+
+  TensorSpec output(const TensorSpec& x) const { return {Layout::dense(x.shape).broadcast_to(shape).shape, x.dtype}; }
+  std::optional<Layout> view(const Layout& in) const { return in.broadcast_to(shape); }
+
+  static constexpr Bound bound = Bound::memory;
+  struct Saved {};
+  static Saved save(const Saver&, const AnyTensor&, const AnyTensor&) { return {}; }
+  static void backward(const Saved&, const AnyTensor& grad, Grads<1>& grads) { grads[0].set_reduced(grad); }
+};
+
+/// What `slice` takes, put back where it was, with zeros around: the gradient of a slice.
+struct SliceBackward {
+  static constexpr std::string_view name = "slice_backward";
+  static constexpr std::array inputs = {"grad"};
+  using layers = Layers<Cube, Fusion>;
+  Shape shape;
+  int axis;
+  std::int64_t begin;
+  std::int64_t step;
+
+  TensorSpec output(const TensorSpec& grad) const { return {shape, grad.dtype}; }
+  RawTensor webgpu_forward(webgpu::Client& client, const RawTensor& grad, const TensorSpec& out) const {
+    RawTensor result = client.zeros(out);
+    RawTensor part = result;
+    part.layout.shape = grad.shape();
+    part.layout.offset = begin * part.layout.stride(axis);
+    part.layout.strides[at(axis)] *= step;
+    if (grad.shape().elements() > 0) client.copy(grad, part);
+    return result;
+  }
+};
+static_assert(Extension<SliceBackward>);
+
+struct Slice {
+  static constexpr std::string_view name = "slice";
+  static constexpr std::array inputs = {"x"};
+  using layers = Layers<Autodiff, Cube, Fusion>;
+  int axis;
+  std::int64_t begin;
+  std::int64_t end;
+  std::int64_t step;
+
+  TensorSpec output(const TensorSpec& x) const {
+    const int along = normalize_axis("slice", axis, x.shape);
+    const std::int64_t size = x.shape[along];
+    if (begin < 0 || begin > size || end < begin || step < 1) {
+      throw ShapeError(fmt::format("slice: needs 0 <= begin <= {}, begin <= end and step >= 1, got begin {}, end {}, step {} ({})",
+                                   size, begin, end, step, to_string(x.shape)));
+    }
+    TensorSpec out = x;
+    out.shape[along] = ceil_div(std::min(end, size) - begin, step);
+    return out;
+  }
+  std::optional<Layout> view(const Layout& in) const {
+    Layout out = in;
+    const int along = normalize_axis("slice", axis, in.shape);
+    out.shape[along] = ceil_div(std::min(end, in.shape[along]) - begin, step);
+    // An empty slice keeps an offset inside the buffer.
+    if (out.shape[along] > 0) out.offset += begin * in.stride(along);
+    out.strides[at(along)] *= step;
+    return out;
+  }
+
+  static constexpr Bound bound = Bound::memory;
+  struct Saved {
+    Shape shape;
+  };
+  static Saved save(const Saver&, const AnyTensor& x, const AnyTensor&) { return {x.shape()}; }
+  void backward(const Saved& saved, const AnyTensor& grad, Grads<1>& grads) const {
+    grads[0].set(apply(SliceBackward{saved.shape, axis, begin, step}, grad));
+  }
+};
+
+struct Concat {
+  static constexpr std::string_view name = "concat";
+  static constexpr std::array inputs = {"first", "second"};
+  using layers = Layers<Autodiff, Cube, Fusion>;
+  int axis;
+
+  TensorSpec output(const TensorSpec& a, const TensorSpec& b) const {
+    if (a.dtype != b.dtype) {
+      throw DTypeError(fmt::format("concat: tensors must have one dtype, got {} and {}", to_string(a.dtype), to_string(b.dtype)));
+    }
+    bool fits = a.shape.rank() == b.shape.rank();
+    for (int i = 0; fits && i < a.shape.rank(); ++i) fits = i == axis || a.shape[i] == b.shape[i];
+    if (!fits) {
+      throw ShapeError(fmt::format("concat: sizes other than along axis {} must be equal ({}, {})", axis, to_string(a.shape), to_string(b.shape)));
+    }
+    TensorSpec out = a;
+    out.shape[axis] += b.shape[axis];
+    return out;
+  }
+  RawTensor webgpu_forward(webgpu::Client& client, const RawTensor& a, const RawTensor& b, const TensorSpec& out) const {
+    const RawTensor result = client.empty(out);
+    RawTensor part = result;
+    for (const RawTensor& t : {a, b}) {
+      part.layout.shape = t.shape();
+      if (t.shape().elements() > 0) client.copy(t, part);
+      part.layout.offset += t.shape()[axis] * result.layout.stride(axis);
+    }
+    return result;
+  }
+
+  static constexpr Bound bound = Bound::memory;
+  struct Saved {
+    std::int64_t first;
+  };
+  Saved save(const Saver&, const AnyTensor& a, const AnyTensor&, const AnyTensor&) const { return {a.dim(axis)}; }
+  void backward(const Saved& saved, const AnyTensor& grad, Grads<2>& grads) const {
+    auto& [a, b] = grads;
+    if (a) a.set(slice(grad, axis, 0, saved.first));
+    if (b) b.set(slice(grad, axis, saved.first));
+  }
+};
+static_assert(Extension<Reshape> && Extension<Permute> && Extension<BroadcastTo> && Extension<Slice> && Extension<Concat>);
+
+}  // namespace
+
+AnyTensor reshape(const AnyTensor& x, const Shape& shape) { return apply(Reshape{shape}, x); }
+
+AnyTensor reshape(const AnyTensor& x, std::initializer_list<std::int64_t> shape) {
+  Shape known;
+  int open = -1;
+  std::int64_t product = 1;
+  for (const std::int64_t size : shape) {
+    if (size == -1 && open < 0) {
+      open = known.rank();
+      known.push_back(1);
+      continue;
+    }
+    known.push_back(size);
+    product *= size;
+  }
+  if (open >= 0) {
+    if (product == 0 || x.shape().elements() % product != 0) {
+      throw ShapeError(fmt::format("reshape: no size for -1 keeps the number of elements ({} to [{}])", to_string(x.shape()), fmt::join(shape, ", ")));
+    }
+    known[open] = x.shape().elements() / product;
+  }
+  return reshape(x, known);
+}
+
+AnyTensor permute(const AnyTensor& x, std::span<const int> axes) {
+  Permute op;
+  for (const int axis : axes) op.axes.push_back(normalize_axis("permute", axis, x.shape()));
+  return apply(op, x);
+}
+
+AnyTensor permute(const AnyTensor& x, std::initializer_list<int> axes) { return permute(x, std::span(axes.begin(), axes.size())); }
+
+AnyTensor transpose(const AnyTensor& x) {
+  if (x.rank() < 2) throw ShapeError(fmt::format("transpose: needs rank 2 or more, got {}", to_string(x.shape())));
+  return transpose(x, -1, -2);
+}
+
+AnyTensor transpose(const AnyTensor& x, int axis_a, int axis_b) {
+  Permute op;
+  for (int axis = 0; axis < x.rank(); ++axis) op.axes.push_back(axis);
+  std::swap(op.axes[at(normalize_axis("transpose", axis_a, x.shape()))], op.axes[at(normalize_axis("transpose", axis_b, x.shape()))]);
+  return apply(op, x);
+}
+
+AnyTensor slice(const AnyTensor& x, int axis, std::int64_t begin, std::int64_t end, std::int64_t step) {
+  return apply(Slice{normalize_axis("slice", axis, x.shape()), begin, end, step}, x);
+}
+
+AnyTensor broadcast_to(const AnyTensor& x, const Shape& shape) { return apply(BroadcastTo{shape}, x); }
+
+AnyTensor unsqueeze(const AnyTensor& x, int axis) {
+  const int rank = x.rank() + 1;
+  if (axis < -rank || axis >= rank) {
+    throw ShapeError(fmt::format("unsqueeze: axis {} is out of range for {}", axis, to_string(x.shape())));
+  }
+  Shape shape;
+  for (int i = 0, from = 0; i < rank; ++i) shape.push_back(i == (axis < 0 ? axis + rank : axis) ? 1 : x.dim(from++));
+  return reshape(x, shape);
+}
+
+AnyTensor concat(std::span<const AnyTensor> tensors, int axis) {
+  if (tensors.empty()) throw ShapeError("concat: needs at least one tensor");
+  if (tensors.size() == 1) return tensors[0];
+  // Halves, so that no element is copied more than log2(n) times.
+  const std::size_t half = tensors.size() / 2;
+  return apply(Concat{normalize_axis("concat", axis, tensors[0].shape())}, concat(tensors.first(half), axis),
+               concat(tensors.subspan(half), axis));
+}
+
+AnyTensor concat(std::initializer_list<AnyTensor> tensors, int axis) {
+  return concat(std::span(tensors.begin(), tensors.size()), axis);
+}
+
+}  // namespace kiln
