@@ -87,9 +87,7 @@ TEST(KernelSource, AVariableSetTwiceIsNamed) {
 }
 
 template <class T>
-concept Definable = requires(KernelSource source, T value) {
-  source.define("tile", value);
-};
+concept Definable = requires(KernelSource source, T value) { source.define("tile", value); };
 
 TEST(KernelSource, AFloatIsNeverCutToAWholeNumber) {
   static_assert(Definable<int>);

@@ -62,21 +62,15 @@ TEST(SourceTemplate, LibraryVariablesNeedNotBeUsed) {
 }
 
 TEST(SourceTemplate, AVariableThatNobodySetIsNamedWithItsLine) {
-  EXPECT_EQ(error_of([] {
-              render("a\nb\n  {{ tile }}\n", {}, {{"elem", "f32"}});
-            }),
+  EXPECT_EQ(error_of([] { render("a\nb\n  {{ tile }}\n", {}, {{"elem", "f32"}}); }),
             "scale.wgsl:3: variable 'tile' is not set");
   // A value of several lines before it does not move it.
-  EXPECT_EQ(error_of([] {
-              render("{{ elem }}\n{{ tile }}", {}, {{"elem", "a\nb\nc"}});
-            }),
+  EXPECT_EQ(error_of([] { render("{{ elem }}\n{{ tile }}", {}, {{"elem", "a\nb\nc"}}); }),
             "scale.wgsl:2: variable 'tile' is not set");
 }
 
 TEST(SourceTemplate, AUsersVariableThatTheSourceNeverUsesIsNamed) {
-  EXPECT_EQ(error_of([] {
-              render("{{ tile }}", {{"tile", "8"}, {"tille", "8"}});
-            }),
+  EXPECT_EQ(error_of([] { render("{{ tile }}", {{"tile", "8"}, {"tille", "8"}}); }),
             "scale.wgsl: variable 'tille' is set, but the source never uses it");
 }
 

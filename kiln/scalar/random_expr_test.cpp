@@ -169,12 +169,10 @@ rc::Gen<int> uniform(int low, int high) {
 }
 
 Program random_program() {
-  const auto step =
-      rc::gen::map(rc::gen::pair(uniform(0, static_cast<int>(Kind::count)),
-                                 rc::gen::container<std::array<int, 4>>(uniform(0, 1000))),
-                   [](const auto& drawn) {
-                     return Step{static_cast<Kind>(drawn.first), drawn.second};
-                   });
+  const auto step = rc::gen::map(
+      rc::gen::pair(uniform(0, static_cast<int>(Kind::count)),
+                    rc::gen::container<std::array<int, 4>>(uniform(0, 1000))),
+      [](const auto& drawn) { return Step{static_cast<Kind>(drawn.first), drawn.second}; });
   return *rc::gen::container<Program>(20, step);
 }
 

@@ -165,9 +165,11 @@ bool calls(std::string_view source, std::string_view name) {
 }
 
 bool mentions(std::string_view source, std::string_view name) {
-  for (std::size_t at = source.find(name); at != std::string_view::npos; at = source.find(name, at + 1)) {
+  for (std::size_t at = source.find(name); at != std::string_view::npos;
+       at = source.find(name, at + 1)) {
     const std::size_t end = at + name.size();
-    if ((at == 0 || !is_word(source[at - 1])) && (end == source.size() || !is_word(source[end]))) return true;
+    if ((at == 0 || !is_word(source[at - 1])) && (end == source.size() || !is_word(source[end])))
+      return true;
   }
   return false;
 }

@@ -12,15 +12,12 @@ struct AnyField {
 };
 
 template <class T, std::size_t... I>
-concept BracedBy = requires {
-  T{(void(I), AnyField{})...};
-};
+concept BracedBy = requires { T{(void(I), AnyField{})...}; };
 
 template <class T, std::size_t N>
 inline constexpr bool takes_fields = []<std::size_t... I>(std::index_sequence<I...>) {
   return BracedBy<T, I...>;
-}
-(std::make_index_sequence<N>{});
+}(std::make_index_sequence<N>{});
 
 inline constexpr std::size_t max_fields = 8;
 

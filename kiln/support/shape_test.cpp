@@ -61,9 +61,7 @@ TEST(Shape, ElementsIsTheProductAndOneForAScalar) {
 TEST(Shape, ElementsNeverWraps) {
   const std::int64_t half = std::int64_t{1} << 32;
   EXPECT_EQ((Shape{half, half / 4}.elements()), std::int64_t{1} << 62);
-  EXPECT_EQ(shape_error([&] {
-              (void)Shape{half, half / 2}.elements();
-            }),
+  EXPECT_EQ(shape_error([&] { (void)Shape{half, half / 2}.elements(); }),
             "shape: the number of elements of [4294967296, 2147483648] is past 2^63");
 }
 
@@ -121,9 +119,7 @@ TEST(Broadcast, ASizeOfOneGoesWithZero) {
 
 TEST(Broadcast, SizesThatDifferAreRefusedWithTheOperationAndBothShapes) {
   EXPECT_EQ(
-      shape_error([] {
-        (void)broadcast("mul", {2, 3}, {2, 4});
-      }),
+      shape_error([] { (void)broadcast("mul", {2, 3}, {2, 4}); }),
       "mul: shapes must broadcast: sizes equal or 1, aligned at the last axis ([2, 3], [2, 4])");
   EXPECT_EQ(shape_error([] { (void)broadcast("mul", {0}, {2}); }),
             "mul: shapes must broadcast: sizes equal or 1, aligned at the last axis ([0], [2])");
@@ -135,13 +131,9 @@ TEST(NormalizeAxis, GivesTheAxisFromTheFront) {
 }
 
 TEST(NormalizeAxis, RefusesAnAxisOutsideInTheNameOfTheOperation) {
-  EXPECT_EQ(shape_error([] {
-              normalize_axis("sum", 2, {2, 3});
-            }),
+  EXPECT_EQ(shape_error([] { normalize_axis("sum", 2, {2, 3}); }),
             "sum: axis 2 is out of range for [2, 3]");
-  EXPECT_EQ(shape_error([] {
-              normalize_axis("sum", -3, {2, 3});
-            }),
+  EXPECT_EQ(shape_error([] { normalize_axis("sum", -3, {2, 3}); }),
             "sum: axis -3 is out of range for [2, 3]");
 }
 
