@@ -21,7 +21,9 @@ class Renderer {
   RenderedLaunch run() && {
     check_contract();
     add_params();
-    std::string bindings = aliases() + inputs() + scratch();
+    std::string bindings = aliases();
+    bindings += inputs();  // one after the other: each takes the next binding numbers
+    bindings += scratch();
     for (const Operand& t : in_) bindings += accessors(t);
     for (const Operand& t : out_) bindings += accessors(t);
     bindings += workgroup_function();
@@ -55,8 +57,8 @@ class Renderer {
   DType elem() const { return in_.empty() ? out_[0].dtype : in_[0].dtype; }
 
   bool uses_half() const {
-    const auto half = [](const Operand& t) { return t.dtype == DType::f16; };
-    return std::ranges::any_of(in_, half) || std::ranges::any_of(out_, half);
+    const auto half = [](const auto& t) { return t.dtype == DType::f16; };
+    return std::ranges::any_of(in_, half) || std::ranges::any_of(out_, half) || std::ranges::any_of(launch_.scratch, half);
   }
 
   bool in_vec4(std::string_view name) const {

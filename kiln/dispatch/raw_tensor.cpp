@@ -9,14 +9,14 @@
 namespace kiln::dispatch {
 namespace {
 
-thread_local int poisoners = 0;
+thread_local PoisonOutputs* poisoner = nullptr;
 
 std::uint64_t rounded_to_words(std::uint64_t bytes) { return (bytes + 3) / 4 * 4; }
 
 }  // namespace
 
-PoisonOutputs::PoisonOutputs() { ++poisoners; }
-PoisonOutputs::~PoisonOutputs() { --poisoners; }
+PoisonOutputs::PoisonOutputs() : outer_(poisoner) { poisoner = this; }
+PoisonOutputs::~PoisonOutputs() { poisoner = outer_; }
 
 std::uint64_t bytes_of(const TensorSpec& spec) {
   return static_cast<std::uint64_t>(spec.shape.elements()) * size_of(spec.dtype);
@@ -30,10 +30,10 @@ RawTensor allocate(std::string_view op, const std::shared_ptr<Runtime>& runtime,
   const std::uint64_t bytes = bytes_of(spec);
   RawTensor out{runtime, nullptr, spec.dtype, Layout::dense(spec.shape)};
   try {
-    if (poisoners > 0) {
-      const std::uint64_t all = rounded_to_words(bytes) + PoisonOutputs::canary_bytes;
-      out.buffer = runtime->allocate(all);
-      runtime->fill(out.buffer, 0, all, PoisonOutputs::pattern);
+    if (poisoner != nullptr) {
+      out.buffer = runtime->allocate(rounded_to_words(bytes) + PoisonOutputs::canary_bytes);
+      runtime->fill(out.buffer, 0, out.buffer->size(), PoisonOutputs::pattern);
+      poisoner->allocations_.push_back({std::string(op), spec, out.buffer});
     } else {
       out.buffer = runtime->allocate(bytes);
     }

@@ -1,6 +1,8 @@
 #pragma once
 #include <memory>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "kiln/runtime/runtime.hpp"
@@ -27,16 +29,32 @@ RawTensor allocate(std::string_view op, const std::shared_ptr<Runtime>& runtime,
 /// Bytes a dense tensor takes.
 std::uint64_t bytes_of(const TensorSpec& spec);
 
-/// While one lives on this thread, outputs are filled with `pattern` before kernels run, and stand in front of 256 bytes of
-/// the same: what check_op looks at afterwards.
+/// While one lives on this thread, buffers are filled with `pattern` up to their end before kernels run, and have at least 256
+/// bytes of it behind their elements: what check_op looks at afterwards.
 class PoisonOutputs {
  public:
   static constexpr std::uint32_t pattern = 0x7fc0'dead;  // an f32 NaN, and two f16 that do not occur
   static constexpr std::uint64_t canary_bytes = 256;
+
+  /// What was allocated, and for whom. It stays allocated as long as the PoisonOutputs lives.
+  struct Allocation {
+    std::string op;
+    TensorSpec spec;
+    BufferPtr buffer;
+  };
+
   PoisonOutputs();
   ~PoisonOutputs();
   PoisonOutputs(const PoisonOutputs&) = delete;
   PoisonOutputs& operator=(const PoisonOutputs&) = delete;
+
+  /// All since this one was made; those made while another one lived inside of it are that one's.
+  [[nodiscard]] const std::vector<Allocation>& allocations() const { return allocations_; }
+
+ private:
+  friend RawTensor allocate(std::string_view, const std::shared_ptr<Runtime>&, const TensorSpec&);
+  std::vector<Allocation> allocations_;
+  PoisonOutputs* outer_;
 };
 
 }  // namespace dispatch

@@ -1,0 +1,172 @@
+#include "kiln/dispatch/elementwise_kernel.hpp"
+
+#include <algorithm>
+
+namespace kiln::dispatch {
+namespace {
+
+bool is_quad(Access4 access) { return access == Access4::quad || access == Access4::linear_quad; }
+
+class Source {
+ public:
+  Source(const ElementwiseLaunch& call, const BodyTypes& types)
+      : call_(call), types_(types), view_(call.view) {}
+
+  KernelId run(const Limits& limits, std::uint32_t workgroup) && {
+    const std::string arrays = declare_arrays();
+    Metadata metadata;
+    each_number(call_, types_, 0, [&](auto name, std::string_view type, std::uint32_t word) {
+      metadata.add(name(), type, word);
+    });
+    const std::string params =
+        metadata.declare(limits, 0, static_cast<std::uint32_t>(id_.bindings.size()), id_);
+    std::set<std::string> helpers;
+    const std::string body = body_function(helpers);
+    id_.workgroup = {workgroup, 1, 1};
+    id_.trusted = true;  // every index is below a size that the operands were laid out for
+    id_.source = fmt::format(
+        "{}{}{}{}{}"
+        "@compute @workgroup_size({})\n"
+        "fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: "
+        "vec3<u32>,\n"
+        "        @builtin(local_invocation_id) local: vec3<u32>) {{\n"
+        "  let i = ((group.y * groups.x + group.x) * {}u + local.x) * {}u;\n"
+        "  if (i >= params.n) {{ return; }}\n{}{}}}\n",
+        uses_half() ? "enable f16;\n" : "", arrays, params, wgsl_helpers(helpers), body, workgroup,
+        workgroup, view_.width, coordinates(), main_body());
+    return std::move(id_);
+  }
+
+ private:
+  bool uses_half() const {
+    const auto half = [](const RawTensor& t) { return t.dtype == DType::f16; };
+    return std::ranges::any_of(call_.inputs, half) || std::ranges::any_of(call_.outputs, half);
+  }
+
+  std::string declare(std::string_view access, char letter, std::size_t number, DType dtype) {
+    const std::size_t operand = letter == 'x' ? number : call_.inputs.size() + number;
+    const std::string_view type = wgsl_storage_type(dtype);
+    const std::string element =
+        is_quad(view_.access[operand]) ? fmt::format("vec4<{}>", type) : std::string(type);
+    return fmt::format("@group(0) @binding({}) var<storage, {}> {}{}: array<{}>;\n", operand,
+                       access, letter, number, element);
+  }
+
+  std::string declare_arrays() {
+    std::string text;
+    for (std::size_t i = 0; i < call_.inputs.size(); ++i) {
+      text += declare("read", 'x', i, call_.inputs[i].dtype);
+      id_.bindings.push_back({0, static_cast<std::uint32_t>(i), Access::read});
+    }
+    for (std::size_t r = 0; r < call_.outputs.size(); ++r) {
+      text += declare("read_write", 'y', r, call_.outputs[r].dtype);
+      id_.bindings.push_back(
+          {0, static_cast<std::uint32_t>(call_.inputs.size() + r), Access::read_write});
+    }
+    return text;
+  }
+
+  /// The scalar function, from stored elements to stored results.
+  std::string body_function(std::set<std::string>& helpers) const {
+    std::string fields;
+    std::string parameters;
+    std::vector<std::string> loaded;
+    for (std::size_t i = 0; i < call_.inputs.size(); ++i) {
+      const DType dtype = call_.inputs[i].dtype;
+      parameters += fmt::format("{}v{}: {}", i == 0 ? "" : ", ", i, wgsl_storage_type(dtype));
+      loaded.push_back(wgsl_load(dtype, fmt::format("v{}", i)));
+    }
+    const WgslBody printed = print_wgsl(call_.op, *call_.body, types_, loaded, "params.p", "t");
+    helpers.insert(printed.helpers.begin(), printed.helpers.end());
+    std::string results;
+    for (std::size_t r = 0; r < call_.outputs.size(); ++r) {
+      const DType dtype = call_.outputs[r].dtype;
+      fields += fmt::format("y{}: {}, ", r, wgsl_storage_type(dtype));
+      results += (r == 0 ? "" : ", ") + wgsl_store(types_.roots[r], dtype, printed.results[r]);
+    }
+    return fmt::format(
+        "struct Results {{ {}}}\nfn compute({}) -> Results {{\n{}  return Results({});\n}}\n",
+        fields, parameters, printed.statements, results);
+  }
+
+  std::string coordinates() const {
+    if (view_.rank == 0) return {};
+    std::string text = "  var rest = i;\n";
+    for (int axis = view_.rank - 1; axis > 0; --axis) {
+      text += fmt::format("  let c{0} = rest % params.d{0};\n  rest = rest / params.d{0};\n", axis);
+    }
+    return text + "  let c0 = rest;\n";
+  }
+
+  /// Where the operand's element for the first of the thread's results is.
+  std::string position(std::size_t operand) const {
+    if (view_.access[operand] == Access4::single) return fmt::format("params.o{}", operand);
+    if (!has_coordinates(view_.access[operand])) return fmt::format("i + params.o{}", operand);
+    std::string text = fmt::format("params.o{}", operand);
+    for (int axis = 0; axis < view_.rank; ++axis)
+      text += fmt::format(" + c{0} * params.s{1}_{0}", axis, operand);
+    return text;
+  }
+
+  /// The element for the thread's result `lane`.
+  std::string element(std::string_view array, std::size_t operand, int lane) const {
+    switch (view_.access[operand]) {
+      case Access4::single:
+      case Access4::repeat:
+        return fmt::format("{}[at{}]", array, operand);
+      case Access4::linear:
+        return fmt::format("{}[at{} + {}u]", array, operand, lane);
+      case Access4::strided:
+        return fmt::format("{0}[at{1} + {2}u * params.s{1}_{3}]", array, operand, lane,
+                           view_.rank - 1);
+      case Access4::quad:
+      case Access4::linear_quad:
+        return fmt::format("q{}[{}]", operand, lane);
+    }
+    return {};
+  }
+
+  std::string main_body() const {
+    std::string text;
+    const std::size_t inputs = call_.inputs.size();
+    for (std::size_t i = 0; i < view_.access.size(); ++i) {
+      text += fmt::format("  let at{} = {};\n", i, position(i));
+      if (i < inputs && is_quad(view_.access[i]))
+        text += fmt::format("  let q{0} = x{0}[at{0} / 4u];\n", i);
+    }
+    for (int lane = 0; lane < view_.width; ++lane) {
+      std::string arguments;
+      for (std::size_t i = 0; i < inputs; ++i) {
+        arguments += (i == 0 ? "" : ", ") + element(fmt::format("x{}", i), i, lane);
+      }
+      text += fmt::format("  let z{} = compute({});\n", lane, arguments);
+    }
+    for (std::size_t r = 0; r < call_.outputs.size(); ++r) {
+      const std::size_t operand = inputs + r;
+      const std::string array = fmt::format("y{}", r);
+      if (is_quad(view_.access[operand])) {
+        text += fmt::format("  {0}[at{1} / 4u] = vec4<{2}>(z0.{0}, z1.{0}, z2.{0}, z3.{0});\n",
+                            array, operand, wgsl_storage_type(call_.outputs[r].dtype));
+        continue;
+      }
+      for (int lane = 0; lane < view_.width; ++lane) {
+        text += fmt::format("  {} = z{}.{};\n", element(array, operand, lane), lane, array);
+      }
+    }
+    return text;
+  }
+
+  const ElementwiseLaunch& call_;
+  const BodyTypes& types_;
+  const Collapsed& view_;
+  KernelId id_;
+};
+
+}  // namespace
+
+KernelId elementwise_kernel(const ElementwiseLaunch& call, const BodyTypes& types,
+                            const Limits& limits, std::uint32_t workgroup) {
+  return Source(call, types).run(limits, workgroup);
+}
+
+}  // namespace kiln::dispatch

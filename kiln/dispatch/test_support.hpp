@@ -1,0 +1,64 @@
+#pragma once
+/// For tests of this stage and those above: one opened device, made-up numbers, comparisons.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "kiln/dispatch/client.hpp"
+#include "kiln/runtime/webgpu/test_support.hpp"
+
+namespace kiln::test {
+
+using wgpu::message_of;
+
+/// The best adapter of this machine. Kept open, so that tests share what was compiled.
+inline const Device& device() {
+  static const Device opened = webgpu::device();
+  return opened;
+}
+
+inline RuntimeCounters counters() { return device().runtime().counters(); }
+
+/// What `action` launches and compiles.
+template <class Action>
+RuntimeCounters counted(Action&& action) {
+  const RuntimeCounters before = counters();
+  action();
+  RuntimeCounters after = counters();
+  after.launches -= before.launches;
+  after.compiled -= before.compiled;
+  return after;
+}
+
+/// `count` numbers of mixed sign in (-1, 1), away from 0 and all different for counts below 1000.
+inline std::vector<float> wave(std::int64_t count, int seed = 0) {
+  std::vector<float> out;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto step = static_cast<float>((i * 389 + seed * 97 + 31) % 1009);
+    out.push_back((step / 1009 - 0.5F) * 2 + (step < 504.5F ? -0.01F : 0.01F));
+  }
+  return out;
+}
+
+/// Elementwise within `tolerance`, absolute below 1 and relative above; a NaN equals a NaN.
+inline void expect_near(const std::vector<float>& actual, const std::vector<double>& expected,
+                        double tolerance, const std::string& what = {}) {
+  ASSERT_EQ(actual.size(), expected.size()) << what;
+  for (std::size_t i = 0; i < actual.size(); ++i) {
+    const double a = actual[i];
+    const double e = expected[i];
+    if (std::isnan(e) || std::isinf(e)) {
+      EXPECT_TRUE(std::isnan(e) ? std::isnan(a) : a == e) << what << " [" << i << "]: " << a;
+    } else {
+      EXPECT_NEAR(a, e, tolerance * std::max(1.0, std::abs(e))) << what << " [" << i << "]";
+    }
+  }
+}
+
+/// How far a result of one rounding may be off.
+inline double tolerance_of(DType dtype) { return dtype == DType::f16 ? 2e-3 : 4e-6; }
+
+}  // namespace kiln::test
