@@ -1,4 +1,4 @@
-// One workgroup combines one part of one row; lanes step through it together, then fold in a tree.
+// One workgroup combines one part of one row; lanes step through it together, one load at a time, then fold in a tree.
 {{ declarations }}
 var<workgroup> lanes: array<Item, {{ workgroup_size_x }}>;
 
@@ -11,7 +11,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   let begin = (job % params.splits) * params.chunk;
   let end = min(begin + params.chunk, params.count);
   var item = start();
-  for (var r = begin + local.x; r < end; r += {{ workgroup_size_x }}u) {
+  for (var r = begin + local.x * {{ width }}u; r < end; r += {{ workgroup_size_x }}u * {{ width }}u) {
     item = combine(item, load(base + reduced_offset(r), r));
   }
   lanes[local.x] = item;

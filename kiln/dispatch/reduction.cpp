@@ -53,10 +53,9 @@ struct Pass {
   AxisGroup reduced;
   Variant variant = Variant::rows;
   std::int64_t splits = 1;
-};
-
-struct PreparedReduction : Prepared {
-  std::uint32_t workgroup = 0;
+  std::int64_t chunk = 0;  ///< elements of one part
+  int width = 1;           ///< neighbours one load brings: 4 where they are an aligned vec4
+  std::uint32_t workgroup = 256;
 };
 
 bool is_arg(Combine combine) { return combine == Combine::argmax || combine == Combine::argmin; }
@@ -74,9 +73,12 @@ std::uint32_t neutral(Combine combine, DType dtype) {
 }
 
 std::string offset_text(std::string_view name, std::string_view prefix, const AxisGroup& group) {
-  std::string text = fmt::format("fn {}(at: u32) -> u32 {{\n  var rest = at;\n  var offset = 0u;\n", name);
+  std::string text =
+      fmt::format("fn {}(at: u32) -> u32 {{\n  var rest = at;\n  var offset = 0u;\n", name);
   for (std::size_t i = group.sizes.size(); i-- > 1;) {
-    text += fmt::format("  offset += (rest % params.{0}d{1}) * params.{0}s{1};\n  rest /= params.{0}d{1};\n", prefix, i);
+    text += fmt::format(
+        "  offset += (rest % params.{0}d{1}) * params.{0}s{1};\n  rest /= params.{0}d{1};\n",
+        prefix, i);
   }
   if (!group.sizes.empty()) text += fmt::format("  offset += rest * params.{}s0;\n", prefix);
   return text + "  return offset;\n}\n";
@@ -86,50 +88,66 @@ std::string offset_text(std::string_view name, std::string_view prefix, const Ax
 std::string item_text(const Pass& pass, std::set<std::string>& helpers) {
   const DType in = pass.in.dtype;
   const std::string_view type = wgsl_compute_type(in);
-  const std::string value = wgsl_load(in, "x[at]");
+  const auto load = [&](std::string_view item) {
+    if (pass.width == 1)
+      return fmt::format("  return {};\n",
+                         fmt::format(fmt::runtime(item), wgsl_load(in, "x[at]"), 0));
+    std::string lanes[4];
+    for (int i = 0; i < 4; ++i)
+      lanes[i] = fmt::format(fmt::runtime(item), wgsl_load(in, fmt::format("q[{}]", i)), i);
+    return fmt::format(
+        "  let q = x[at / 4u];\n  return combine(combine({}, {}), combine({}, {}));\n", lanes[0],
+        lanes[1], lanes[2], lanes[3]);
+  };
   if (is_arg(pass.combine)) {
     const char sign = pass.combine == Combine::argmax ? '>' : '<';
-    std::string better = fmt::format("a.value {} b.value || (a.value == b.value && a.index < b.index)", sign);
+    std::string better =
+        fmt::format("a.value {} b.value || (a.value == b.value && a.index < b.index)", sign);
     std::string nan;
     if (is_float(in)) {
       helpers.insert("kiln_is_nan");
-      nan = "  let a_nan = kiln_is_nan(a.value);\n  let b_nan = kiln_is_nan(b.value);\n"
-            "  if (a_nan || b_nan) {\n"
-            "    if (a_nan && b_nan && b.index < a.index) { return b; }\n"
-            "    if (a_nan) { return a; }\n    return b;\n  }\n";
+      nan =
+          "  let a_nan = kiln_is_nan(a.value);\n  let b_nan = kiln_is_nan(b.value);\n"
+          "  if (a_nan || b_nan) {\n"
+          "    if (a_nan && b_nan && b.index < a.index) { return b; }\n"
+          "    if (a_nan) { return a; }\n    return b;\n  }\n";
     }
     return fmt::format(
         "struct Item {{ value: {0}, index: u32 }}\nconst no_index = 0xffffffffu;\n"
         "fn start() -> Item {{ return Item({0}(0), no_index); }}\n"
-        "fn load(at: u32, index: u32) -> Item {{ return Item({1}, index); }}\n"
+        "fn load(at: u32, index: u32) -> Item {{\n{1}}}\n"
         "fn combine(a: Item, b: Item) -> Item {{\n"
-        "  if (b.index == no_index) {{ return a; }}\n  if (a.index == no_index) {{ return b; }}\n{2}"
+        "  if (b.index == no_index) {{ return a; }}\n  if (a.index == no_index) {{ return b; "
+        "}}\n{2}"
         "  if ({3}) {{ return a; }}\n  return b;\n}}\n"
         "fn store(at: u32, item: Item) {{ y[at] = {4}(item.index); }}\n",
-        type, value, nan, better, wgsl_storage_type(pass.out.dtype));
+        type, load("Item({}, index + {}u)"), nan, better, wgsl_storage_type(pass.out.dtype));
   }
   std::string combined = "a + b";
   if (pass.combine != Combine::sum) {
-    const std::string helper = fmt::format("kiln_{}_{}", pass.combine == Combine::max ? "max" : "min", type);
+    const std::string helper =
+        fmt::format("kiln_{}_{}", pass.combine == Combine::max ? "max" : "min", type);
     helpers.insert(helper);
     combined = helper + "(a, b)";
   }
   const std::string result = is_float(in) ? "item * params.scale" : "item";
   return fmt::format(
       "alias Item = {0};\nfn start() -> Item {{ return bitcast<{0}>(params.neutral); }}\n"
-      "fn load(at: u32, index: u32) -> Item {{ return {1}; }}\n"
+      "fn load(at: u32, index: u32) -> Item {{\n{1}}}\n"
       "fn combine(a: Item, b: Item) -> Item {{ return {2}; }}\n"
       "fn store(at: u32, item: Item) {{ y[at] = {3}; }}\n",
-      type, value, combined, wgsl_store(in, pass.out.dtype, result));
+      type, load("{}"), combined, wgsl_store(in, pass.out.dtype, result));
 }
 
 Metadata metadata_of(const Pass& pass) {
   Metadata m;
-  const auto size = [&](std::string_view name, std::int64_t n) { m.add(name, "u32", word_of_size(pass.op, n)); };
+  const auto size = [&](std::string_view name, std::int64_t n) {
+    m.add(name, "u32", word_of_size(pass.op, n));
+  };
   size("outputs", pass.kept.count());
   size("count", pass.reduced.count());
   size("splits", pass.splits);
-  size("chunk", ceil_div(pass.reduced.count(), pass.splits));
+  size("chunk", pass.chunk);
   size("offset", pass.in.layout.offset);
   m.add("neutral", "u32", neutral(pass.combine, pass.in.dtype));
   m.add("scale", "f32", word_of(pass.op, pass.scale, DType::f32));
@@ -142,12 +160,11 @@ Metadata metadata_of(const Pass& pass) {
   return m;
 }
 
-std::shared_ptr<const PreparedReduction> prepare(Runtime& runtime, const Pass& pass) {
-  auto out = std::make_shared<PreparedReduction>();
+std::shared_ptr<const Prepared> prepare(Runtime& runtime, const Pass& pass) {
+  auto out = std::make_shared<Prepared>();
   const Limits& limits = runtime.limits();
-  out->workgroup = std::min(256U, limits.workgroup_invocations);
   KernelId id;
-  id.workgroup = {out->workgroup, 1, 1};
+  id.workgroup = {pass.workgroup, 1, 1};
   id.trusted = true;
   id.bindings = {{0, 0, Access::read}, {0, 1, Access::read_write}};
   std::set<std::string> helpers;
@@ -156,12 +173,17 @@ std::shared_ptr<const PreparedReduction> prepare(Runtime& runtime, const Pass& p
   const std::string declarations = fmt::format(
       "@group(0) @binding(0) var<storage, read> x: array<{}>;\n"
       "@group(0) @binding(1) var<storage, read_write> y: array<{}>;\n{}{}{}{}{}",
-      wgsl_storage_type(pass.in.dtype), wgsl_storage_type(pass.out.dtype),
-      metadata_of(pass).declare(limits, 0, 2, id), wgsl_helpers(helpers), items,
-      offset_text("kept_offset", "k", pass.kept), offset_text("reduced_offset", "r", pass.reduced));
-  const SourceTemplate source(pass.variant == Variant::rows ? reduce_rows_wgsl : reduce_columns_wgsl);
-  id.source = (half ? "enable f16;\n" : "") +
-              source.render({}, {{"declarations", declarations}, {"workgroup_size_x", std::to_string(out->workgroup)}}).text;
+      pass.width == 4 ? fmt::format("vec4<{}>", wgsl_storage_type(pass.in.dtype))
+                      : wgsl_storage_type(pass.in.dtype),
+      wgsl_storage_type(pass.out.dtype), metadata_of(pass).declare(limits, 0, 2, id),
+      wgsl_helpers(helpers), items, offset_text("kept_offset", "k", pass.kept),
+      offset_text("reduced_offset", "r", pass.reduced));
+  const SourceTemplate source(pass.variant == Variant::rows ? reduce_rows_wgsl
+                                                            : reduce_columns_wgsl);
+  const SourceTemplate::Variables variables{{"declarations", declarations},
+                                            {"workgroup_size_x", std::to_string(pass.workgroup)},
+                                            {"width", std::to_string(pass.width)}};
+  id.source = (half ? "enable f16;\n" : "") + source.render({}, variables).text;
   out->kernel = runtime.compile(id, pass.op);
   return out;
 }
@@ -175,9 +197,12 @@ void run(const Pass& pass) {
   append_bytes(key, pass.out.dtype);
   append_bytes(key, pass.kept.sizes.size());
   append_bytes(key, pass.reduced.sizes.size());
-  const auto prepared = KernelCache::of(runtime).find_or<PreparedReduction>(key, [&] { return prepare(runtime, pass); });
+  append_bytes(key, pass.width);
+  append_bytes(key, pass.workgroup);
+  const auto prepared =
+      KernelCache::of(runtime).find_or<Prepared>(key, [&] { return prepare(runtime, pass); });
   const std::int64_t jobs = pass.kept.count() * pass.splits;
-  const std::int64_t groups = pass.variant == Variant::rows ? jobs : ceil_div(jobs, prepared->workgroup);
+  const std::int64_t groups = pass.variant == Variant::rows ? jobs : ceil_div(jobs, pass.workgroup);
   const std::int64_t limit = runtime.limits().workgroups;
   const std::array<std::uint32_t, 3> grid{static_cast<std::uint32_t>(std::min(groups, limit)),
                                           static_cast<std::uint32_t>(ceil_div(groups, limit)), 1};
@@ -186,25 +211,42 @@ void run(const Pass& pass) {
   runtime.launch(prepared->kernel, bindings, std::as_bytes(std::span(words)), grid);
 }
 
-/// Rows where the reduced elements lie next to each other, columns where the kept ones do; split where that alone gives too
-/// few threads to fill a GPU.
-void choose(Pass& pass) {
-  constexpr std::int64_t wanted_threads = 1 << 16;
-  const std::int64_t outputs = std::max<std::int64_t>(pass.kept.count(), 1);
+/// Whether whole vec4 can be read along the reduced elements.
+bool reads_quads(const Pass& pass) {
+  const auto aligned = [](std::int64_t stride) { return stride % 4 == 0; };
+  const AxisGroup& r = pass.reduced;
+  return !r.sizes.empty() && r.strides.back() == 1 && r.sizes.back() % 4 == 0 &&
+         pass.in.layout.offset % 4 == 0 &&
+         std::all_of(r.strides.begin(), r.strides.end() - 1, aligned) &&
+         std::ranges::all_of(pass.kept.strides, aligned);
+}
+
+/// Rows where the reduced elements lie next to each other, columns where the kept ones do; split
+/// (up to `most_splits`) where that alone gives too few threads to fill a GPU.
+void choose(Pass& pass, std::int64_t most_splits) {
+  constexpr std::int64_t wanted_threads = 1 << 18;
+  const std::int64_t outputs = pass.kept.count();
   const std::int64_t count = pass.reduced.count();
   const bool neighbours = pass.reduced.inner_stride() <= pass.kept.inner_stride();
-  pass.variant = neighbours && (count > 32 || outputs < 1024) ? Variant::rows : Variant::columns;
-  if (is_arg(pass.combine)) return;
-  const std::int64_t share = pass.variant == Variant::rows ? 4096 : 64;
-  const std::int64_t threads = pass.variant == Variant::rows ? outputs * 256 : outputs;
+  const bool rows = neighbours && (count > 32 || outputs < 1024);
+  pass.variant = rows ? Variant::rows : Variant::columns;
+  if (rows && reads_quads(pass)) pass.width = 4;
+  const std::int64_t share = rows ? 4096 : 64;
+  const std::int64_t threads = rows ? outputs * 256 : outputs;
   if (threads < wanted_threads && count > 2 * share) {
-    pass.splits = std::min(ceil_div(count, share), ceil_div(wanted_threads, threads));
+    pass.splits =
+        std::min({ceil_div(count, share), ceil_div(wanted_threads, threads), most_splits});
   }
+  pass.chunk = ceil_div(ceil_div(count, pass.splits), pass.width) * pass.width;
+  // Short rows keep few lanes busy, and the fold of a large workgroup costs more than it saves.
+  pass.workgroup = std::min(rows && pass.chunk <= 2048 ? 64U : 256U,
+                            pass.in.runtime->limits().workgroup_invocations);
 }
 
 }  // namespace
 
-RawTensor run_reduction(std::string_view op, const Reduction& reduction, const RawTensor& x, const TensorSpec& out) {
+RawTensor run_reduction(std::string_view op, const Reduction& reduction, const RawTensor& x,
+                        const TensorSpec& out) {
   Pass pass{.op = op, .combine = reduction.combine, .scale = reduction.scale, .in = x};
   for (int axis = 0; axis < x.shape().rank(); ++axis) {
     AxisGroup& group = reduction.axes[static_cast<std::size_t>(axis)] ? pass.reduced : pass.kept;
@@ -212,7 +254,7 @@ RawTensor run_reduction(std::string_view op, const Reduction& reduction, const R
   }
   RawTensor result = allocate(op, x.runtime, out);
   if (out.shape.elements() == 0) return result;
-  choose(pass);
+  choose(pass, is_arg(reduction.combine) ? 1 : std::numeric_limits<std::int64_t>::max());
   if (pass.splits == 1) {
     pass.out = result;
     run(pass);
@@ -226,8 +268,7 @@ RawTensor run_reduction(std::string_view op, const Reduction& reduction, const R
   second.in = pass.out;
   second.kept.push(pass.kept.count(), pass.splits);
   second.reduced.push(pass.splits, 1);
-  choose(second);
-  second.splits = 1;
+  choose(second, 1);
   run(second);
   return result;
 }
