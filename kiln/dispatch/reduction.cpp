@@ -228,7 +228,9 @@ void choose(Pass& pass, std::int64_t most_splits) {
   const std::int64_t outputs = pass.kept.count();
   const std::int64_t count = pass.reduced.count();
   const bool neighbours = pass.reduced.inner_stride() <= pass.kept.inner_stride();
-  const bool rows = neighbours && (count > 32 || outputs < 1024);
+  // llvmpipe ends any loop after 65535 rounds; only a column that may not be split is ever so long.
+  const bool long_loop = most_splits == 1 && count > 32768;
+  const bool rows = long_loop || (neighbours && (count > 32 || outputs < 1024));
   pass.variant = rows ? Variant::rows : Variant::columns;
   if (rows && reads_quads(pass)) pass.width = 4;
   const std::int64_t share = rows ? 4096 : 64;
