@@ -5,7 +5,7 @@ In a document,
 
     <!-- snippet examples/a/b.cpp -->                   the whole file
     <!-- snippet examples/a/b.cpp: struct Silu -->      from the line with that text to the end of its block
-    <!-- snippet examples/a/b.cpp: save ... backward --> from a line with one text to the next with the other
+    <!-- snippet examples/a/b.cpp: save ... backward --> from the line with one text to the end of the block of the other
 
 stands before a fenced block, whose content it owns.
 
@@ -47,7 +47,7 @@ def extract(path, selector):
     if " ... " in selector:
         first, last = selector.split(" ... ")
         begin = find(lines, first, 0, path)
-        end = find(lines, last, begin, path)
+        end = end_of_block(lines, find(lines, last, begin, path))
     else:
         begin = find(lines, selector, 0, path)
         end = end_of_block(lines, begin)

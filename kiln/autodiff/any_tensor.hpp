@@ -21,18 +21,21 @@ using AnyTensor = Tensor<any_rank>;
 struct Node;
 class Gradients;
 
-/// Elements on their way from a device. `get()` waits and gives them; each call after the first throws std::future_error.
+/// Elements on their way from a device. `get()` waits and gives them; each call after the first
+/// throws std::future_error.
 template <class T>
 class Reading {
  public:
-  Reading(std::future<std::vector<std::byte>> bytes) : bytes_(std::move(bytes)) {}  // NOLINT(google-explicit-constructor)
+  Reading(std::future<std::vector<std::byte>> bytes)
+      : bytes_(std::move(bytes)) {}  // NOLINT(google-explicit-constructor)
   std::vector<T> get();
 
  private:
   std::future<std::vector<std::byte>> bytes_;
 };
 
-/// An immutable array on a device, perhaps with a place in a gradient graph. Copies share the elements.
+/// An immutable array on a device, perhaps with a place in a gradient graph. Copies share the
+/// elements.
 template <>
 class Tensor<any_rank> {
  public:
@@ -48,8 +51,8 @@ class Tensor<any_rank> {
   [[nodiscard]] const TensorSpec& spec() const { return value().spec(); }
   [[nodiscard]] const Device& device() const;
 
-  /// All elements in row-major order. Waits. T must be the element type: float, float16, std::int32_t, std::uint32_t or bool.
-  /// Throws DTypeError if it is another.
+  /// All elements in row-major order. Waits. T must be the element type: float, float16,
+  /// std::int32_t, std::uint32_t or bool. Throws DTypeError if it is another.
   template <class T = float>
   [[nodiscard]] std::vector<T> to_vector() const {
     return read<T>().get();
@@ -68,19 +71,21 @@ class Tensor<any_rank> {
 
   /// Whether a gradient may flow to it.
   [[nodiscard]] bool tracked() const { return node_ != nullptr; }
-  /// The same elements as a source leaf of which gradients can be asked. Throws UnsupportedError on a device without
-  /// autodiff and for the result of an operation on tracked tensors, DTypeError for a dtype that is no float.
+  /// The same elements as a source leaf of which gradients can be asked. Throws UnsupportedError on
+  /// a device without autodiff and for the result of an operation on tracked tensors, DTypeError
+  /// for a dtype that is no float.
   [[nodiscard]] AnyTensor require_grad() const;
   /// The same elements outside of any gradient graph.
-  [[nodiscard]] AnyTensor detach() const { return {value_, *device_}; }
+  [[nodiscard]] AnyTensor detach() const { return {value(), device()}; }
   /// The gradients of this tensor, which must have one element, in all leaves it depends on.
   ///
   ///     AnyTensor w = random_normal({4, 4}, 1, device.autodiff()).require_grad();
   ///     Gradients g = sum(w * w).backward();
   ///     g.of(w);   // 2 w
   [[nodiscard]] Gradients backward() const;
-  /// The same elements on another device, or the same device otherwise adjusted. A tracked tensor stays tracked on the same
-  /// adapter with autodiff, and is detached for a device without; to another adapter detach it first (UnsupportedError).
+  /// The same elements on another device, or the same device otherwise adjusted. A tracked tensor
+  /// stays tracked on the same adapter with autodiff, and is detached for a device without; to
+  /// another adapter detach it first (UnsupportedError).
   [[nodiscard]] AnyTensor to(const Device& device) const;
 
   /// For rules: the value without its gradient.
@@ -99,7 +104,8 @@ class Tensor<any_rank> {
 
 [[noreturn]] void refuse_rank(int expected, const Shape& shape, const std::source_location& where);
 
-/// A tensor of a rank known at compile time. It is an annotation: the rank is checked once, where a value enters.
+/// A tensor of a rank known at compile time. It is an annotation: the rank is checked once, where a
+/// value enters.
 ///
 ///     Tensor<2> logits = model(x);   // ShapeError that names this line, if the rank is another
 template <int Rank>
@@ -107,7 +113,8 @@ class Tensor : public AnyTensor {
  public:
   static_assert(Rank >= 0 && Rank <= max_rank, "kiln: a tensor's rank is 0 to 8");
   Tensor() = default;
-  Tensor(const AnyTensor& tensor,  // NOLINT(google-explicit-constructor): crossing over is one plain conversion
+  Tensor(const AnyTensor&
+             tensor,  // NOLINT(google-explicit-constructor): crossing over is one plain conversion
          const std::source_location& where = std::source_location::current())
       : AnyTensor(tensor) {
     if (tensor.rank() != Rank) refuse_rank(Rank, tensor.shape(), where);

@@ -15,9 +15,9 @@
 namespace kiln::webgpu {
 namespace {
 
-
 /// The number in "attribute(3)" at or after `at`; moves `at` behind it.
-std::optional<std::uint32_t> attribute(std::string_view text, std::string_view name, std::size_t at) {
+std::optional<std::uint32_t> attribute(std::string_view text, std::string_view name,
+                                       std::size_t at) {
   const std::size_t found = text.find(name, at);
   if (found == std::string_view::npos) return std::nullopt;
   std::size_t begin = text.find('(', found);
@@ -46,14 +46,19 @@ std::string without_comments(std::string_view text) {
 std::vector<BindingSlot> declared_bindings(std::string_view source) {
   const std::string text = without_comments(source);
   std::vector<BindingSlot> slots;
-  for (std::size_t at = text.find("var<storage"); at != std::string::npos; at = text.find("var<storage", at + 1)) {
+  for (std::size_t at = text.find("var<storage"); at != std::string::npos;
+       at = text.find("var<storage", at + 1)) {
     const std::size_t begin = text.find_last_of(";{}", at);
-    const std::string_view attributes = std::string_view(text).substr(begin == std::string::npos ? 0 : begin + 1, at - (begin == std::string::npos ? 0 : begin + 1));
+    const std::string_view attributes =
+        std::string_view(text).substr(begin == std::string::npos ? 0 : begin + 1,
+                                      at - (begin == std::string::npos ? 0 : begin + 1));
     const std::string_view mode = std::string_view(text).substr(at, text.find('>', at) - at);
     const auto group = attribute(attributes, "@group", 0);
     const auto binding = attribute(attributes, "@binding", 0);
     if (!group || !binding) continue;  // the compiler says what is wrong with it
-    slots.push_back({*group, *binding, mode.find("read_write") != std::string_view::npos ? Access::read_write : Access::read});
+    slots.push_back(
+        {*group, *binding,
+         mode.find("read_write") != std::string_view::npos ? Access::read_write : Access::read});
   }
   std::ranges::sort(slots, {}, [](const BindingSlot& s) { return std::pair(s.group, s.binding); });
   return slots;
@@ -65,14 +70,18 @@ std::vector<std::uint32_t> build_info(std::span<const RawTensor> tensors) {
   std::vector<std::uint32_t> info;
   for (const RawTensor& t : tensors) {
     info.push_back(static_cast<std::uint32_t>(t.shape().rank()));
-    for (const std::int64_t size : t.shape()) info.push_back(dispatch::word_of_size("build_info", size));
-    for (int axis = 0; axis < t.shape().rank(); ++axis) info.push_back(dispatch::word_of_size("build_info", t.layout.stride(axis)));
+    for (const std::int64_t size : t.shape())
+      info.push_back(dispatch::word_of_size("build_info", size));
+    for (int axis = 0; axis < t.shape().rank(); ++axis)
+      info.push_back(dispatch::word_of_size("build_info", t.layout.stride(axis)));
     info.push_back(dispatch::word_of_size("build_info", t.layout.offset));
   }
   return info;
 }
 
-RawTensor Client::empty(const TensorSpec& spec) const { return dispatch::allocate(name_, runtime_, spec); }
+RawTensor Client::empty(const TensorSpec& spec) const {
+  return dispatch::allocate(name_, runtime_, spec);
+}
 
 RawTensor Client::zeros(const TensorSpec& spec) const {
   RawTensor out = empty(spec);
@@ -81,7 +90,10 @@ RawTensor Client::zeros(const TensorSpec& spec) const {
 }
 
 void Client::copy(const RawTensor& from, const RawTensor& into) const {
-  const auto text = [&] { return fmt::format("{}: copy takes two of one shape and dtype ({}, {})", name_, to_string(from.spec()), to_string(into.spec())); };
+  const auto text = [&] {
+    return fmt::format("{}: copy takes two of one shape and dtype ({}, {})", name_,
+                       to_string(from.spec()), to_string(into.spec()));
+  };
   if (from.shape() != into.shape()) throw ShapeError(text());
   if (from.dtype != into.dtype) throw DTypeError(text());
   dispatch::copy_into(from, into);
@@ -89,9 +101,11 @@ void Client::copy(const RawTensor& from, const RawTensor& into) const {
 
 RawTensor Client::contiguous(const RawTensor& x) const { return dispatch::make_dense(x); }
 
-RawTensor Client::create_bytes(std::span<const std::byte> bytes, std::size_t count, const TensorSpec& spec) const {
+RawTensor Client::create_bytes(std::span<const std::byte> bytes, std::size_t count,
+                               const TensorSpec& spec) const {
   if (static_cast<std::int64_t>(count) != spec.shape.elements()) {
-    throw ShapeError(fmt::format("{}: {} values given for shape {}", name_, count, to_string(spec.shape)));
+    throw ShapeError(
+        fmt::format("{}: {} values given for shape {}", name_, count, to_string(spec.shape)));
   }
   RawTensor out = empty(spec);
   runtime_->write(out.buffer, 0, bytes);
@@ -100,39 +114,52 @@ RawTensor Client::create_bytes(std::span<const std::byte> bytes, std::size_t cou
 
 std::vector<std::byte> Client::read_bytes(const RawTensor& x, DType dtype) const {
   if (x.dtype != dtype) {
-    throw DTypeError(fmt::format("{}: read as {}, but the tensor is {}", name_, to_string(dtype), to_string(x.spec())));
+    throw DTypeError(fmt::format("{}: read as {}, but the tensor is {}", name_, to_string(dtype),
+                                 to_string(x.spec())));
   }
   const RawTensor dense = dispatch::make_dense(x);
   return runtime_->read(dense.buffer, 0, dispatch::bytes_of(dense.spec())).get();
 }
 
 void Client::launch(const KernelSource& source, const std::array<std::uint32_t, 3>& workgroup,
-                    const std::array<std::int64_t, 3>& grid, std::span<const RawTensor> buffers, bool trusted) const {
+                    const std::array<std::int64_t, 3>& grid, std::span<const RawTensor> buffers,
+                    bool trusted) const {
   const SourceTemplate text(source.text());
   SourceTemplate::Variables library;
   if (!buffers.empty()) library["elem"] = std::string(wgsl_storage_type(buffers[0].dtype));
   const std::array<std::string, 3> axes{"x", "y", "z"};
-  for (std::size_t i = 0; i < 3; ++i) library["workgroup_size_" + axes[i]] = std::to_string(workgroup[i]);
+  for (std::size_t i = 0; i < 3; ++i)
+    library["workgroup_size_" + axes[i]] = std::to_string(workgroup[i]);
   const RenderedSource rendered = text.render(source.variables(), library);
 
-  KernelId id{.language = source.language(), .source = rendered.text, .entry = source.entry_point(), .workgroup = workgroup,
-              .bindings = declared_bindings(rendered.text), .constants = source.constants(), .trusted = trusted};
+  // On the first line, so that line numbers stay.
+  const bool half =
+      std::ranges::any_of(buffers, [](const RawTensor& t) { return t.dtype == DType::f16; });
+  KernelId id{.language = source.language(),
+              .source = (half ? "enable f16; " : "") + rendered.text,
+              .entry = source.entry_point(),
+              .workgroup = workgroup,
+              .bindings = declared_bindings(rendered.text),
+              .constants = source.constants(),
+              .trusted = trusted};
   if (id.bindings.size() != buffers.size()) {
-    throw KernelError(fmt::format("{}: {} declares {} storage buffers, but {} are given", name_, rendered.name,
-                                  id.bindings.size(), buffers.size()));
+    throw KernelError(fmt::format("{}: {} declares {} storage buffers, but {} are given", name_,
+                                  rendered.name, id.bindings.size(), buffers.size()));
   }
   std::array<std::uint32_t, 3> size{};
   for (std::size_t i = 0; i < 3; ++i) {
     if (grid[i] < 0 || grid[i] > limits().workgroups) {
-      throw KernelError(fmt::format("{}: {}: grid {} x {} x {} is above the adapter's limit of {} workgroups in a dimension",
-                                    name_, rendered.name, grid[0], grid[1], grid[2], limits().workgroups));
+      throw KernelError(fmt::format(
+          "{}: {}: grid {} x {} x {} is above the adapter's limit of {} workgroups in a dimension",
+          name_, rendered.name, grid[0], grid[1], grid[2], limits().workgroups));
     }
     size[i] = static_cast<std::uint32_t>(grid[i]);
   }
   std::vector<Binding> bindings;
   for (const RawTensor& t : buffers) {
     if (t.buffer == nullptr || t.runtime != runtime_) {
-      throw DeviceError(fmt::format("{}: {}: a buffer is empty or of another device", name_, rendered.name));
+      throw DeviceError(
+          fmt::format("{}: {}: a buffer is empty or of another device", name_, rendered.name));
     }
     bindings.push_back({t.buffer});
   }

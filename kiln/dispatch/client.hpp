@@ -10,11 +10,12 @@
 
 namespace kiln::webgpu {
 
-/// Shapes and strides of several tensors in one u32 array, for kernels bound by hand: for each tensor its rank, its sizes,
-/// its strides and its offset, one tensor after the other.
+/// Shapes and strides of several tensors in one u32 array, for kernels bound by hand: for each
+/// tensor its rank, its sizes, its strides and its offset, one tensor after the other.
 std::vector<std::uint32_t> build_info(std::span<const RawTensor> tensors);
 
-/// The raw form: buffers and launches by hand, for operations of several launches and for who wants every binding.
+/// The raw form: buffers and launches by hand, for operations of several launches and for who wants
+/// every binding.
 ///
 ///     RawTensor y = client.empty({{n}, DType::f32});
 ///     client.launch(KernelSource::wgsl(text), {256, 1, 1}, {ceil_div(n, 256), 1, 1}, {x, y});
@@ -22,7 +23,8 @@ std::vector<std::uint32_t> build_info(std::span<const RawTensor> tensors);
 /// Nothing waits but `read`. Errors begin with the name given.
 class Client {
  public:
-  Client(std::shared_ptr<Runtime> runtime, std::string_view name) : runtime_(std::move(runtime)), name_(name) {}
+  Client(std::shared_ptr<Runtime> runtime, std::string_view name)
+      : runtime_(std::move(runtime)), name_(name) {}
 
   [[nodiscard]] const Limits& limits() const { return runtime_->limits(); }
 
@@ -30,24 +32,31 @@ class Client {
   [[nodiscard]] RawTensor empty(const TensorSpec& spec) const;
   /// A dense tensor of zeros.
   [[nodiscard]] RawTensor zeros(const TensorSpec& spec) const;
-  /// Copies `from` into `into`, which may be a strided part of a buffer. Throws ShapeError or DTypeError unless they match.
+  /// Copies `from` into `into`, which may be a strided part of a buffer. Throws ShapeError or
+  /// DTypeError unless they match.
   void copy(const RawTensor& from, const RawTensor& into) const;
-  /// A dense tensor of the given values. Throws ShapeError unless there are as many as `shape` has elements.
+  /// A dense tensor of the given values. Throws ShapeError unless there are as many as `shape` has
+  /// elements.
   template <class T>
   [[nodiscard]] RawTensor create(std::span<const T> values, const Shape& shape) const {
-    static_assert(!std::is_same_v<T, bool>, "kiln: a bool is stored as a 32-bit word; pass std::uint32_t and 0 or 1");
+    static_assert(!std::is_same_v<T, bool>,
+                  "kiln: a bool is stored as a 32-bit word; pass std::uint32_t and 0 or 1");
     return create_bytes(std::as_bytes(values), values.size(), {shape, dtype_of<T>});
   }
   /// The same values, dense from the start of a buffer: `x` itself where it is so already.
   [[nodiscard]] RawTensor contiguous(const RawTensor& x) const;
 
-  /// Launches a kernel that declares its own @group and @binding. `buffers` in the order of (group, binding); the source
-  /// declares each as read or read_write. `{{ elem }}` and `{{ workgroup_size_x }}` are set from the first buffer and
-  /// `workgroup`. Throws KernelError: another number of buffers than declared, a grid above the limit, a compile error.
+  /// Launches a kernel that declares its own @group and @binding. `buffers` in the order of (group,
+  /// binding); the source declares each as read or read_write. `{{ elem }}` and `{{
+  /// workgroup_size_x }}` are set from the first buffer and `workgroup`; f16 is enabled where a
+  /// buffer has it. Throws KernelError: another number of buffers than declared, a grid above the
+  /// limit, a compile error.
   void launch(const KernelSource& source, const std::array<std::uint32_t, 3>& workgroup,
-              const std::array<std::int64_t, 3>& grid, std::span<const RawTensor> buffers, bool trusted = false) const;
+              const std::array<std::int64_t, 3>& grid, std::span<const RawTensor> buffers,
+              bool trusted = false) const;
   void launch(const KernelSource& source, const std::array<std::uint32_t, 3>& workgroup,
-              const std::array<std::int64_t, 3>& grid, std::initializer_list<RawTensor> buffers, bool trusted = false) const {
+              const std::array<std::int64_t, 3>& grid, std::initializer_list<RawTensor> buffers,
+              bool trusted = false) const {
     launch(source, workgroup, grid, std::span(buffers.begin(), buffers.size()), trusted);
   }
 
@@ -61,7 +70,8 @@ class Client {
   }
 
  private:
-  [[nodiscard]] RawTensor create_bytes(std::span<const std::byte> bytes, std::size_t count, const TensorSpec& spec) const;
+  [[nodiscard]] RawTensor create_bytes(std::span<const std::byte> bytes, std::size_t count,
+                                       const TensorSpec& spec) const;
   [[nodiscard]] std::vector<std::byte> read_bytes(const RawTensor& x, DType dtype) const;
 
   std::shared_ptr<Runtime> runtime_;

@@ -22,7 +22,8 @@ struct PreparedKernel : Prepared {
   bool zeroed = false;
 };
 
-std::string key_of(const OpTable& table, const void* op, std::span<const RawTensor> inputs, std::span<const TensorSpec> out) {
+std::string key_of(const OpTable& table, const void* op, std::span<const RawTensor> inputs,
+                   std::span<const TensorSpec> out) {
   std::string key = "k";
   append_bytes(key, &table);
   table.append_key(op, key);
@@ -43,15 +44,19 @@ std::string key_of(const OpTable& table, const void* op, std::span<const RawTens
   return key;
 }
 
-std::vector<Operand> operands(std::span<const std::string_view> names, std::span<const RawTensor> tensors) {
+std::vector<Operand> operands(std::span<const std::string_view> names,
+                              std::span<const RawTensor> tensors) {
   std::vector<Operand> out;
-  for (std::size_t i = 0; i < tensors.size(); ++i) out.push_back({names[i], tensors[i].dtype, tensors[i].layout});
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    out.push_back({names[i], tensors[i].dtype, tensors[i].layout});
   return out;
 }
 
-std::vector<Operand> operands(std::span<const std::string_view> names, std::span<const TensorSpec> specs) {
+std::vector<Operand> operands(std::span<const std::string_view> names,
+                              std::span<const TensorSpec> specs) {
   std::vector<Operand> out;
-  for (std::size_t i = 0; i < specs.size(); ++i) out.push_back({names[i], specs[i].dtype, Layout::dense(specs[i].shape)});
+  for (std::size_t i = 0; i < specs.size(); ++i)
+    out.push_back({names[i], specs[i].dtype, Layout::dense(specs[i].shape)});
   return out;
 }
 
@@ -64,16 +69,21 @@ const webgpu::Launch& choose(const OpTable& table, const std::vector<webgpu::Lau
   throw KernelError(fmt::format("{}: every kernel declines:{}", table.name, reasons));
 }
 
-std::shared_ptr<const PreparedKernel> prepare(Runtime& runtime, const OpTable& table, const void* op,
-                                              std::span<const RawTensor> inputs, std::span<const TensorSpec> specs,
+std::shared_ptr<const PreparedKernel> prepare(Runtime& runtime, const OpTable& table,
+                                              const void* op, std::span<const RawTensor> inputs,
+                                              std::span<const TensorSpec> specs,
                                               std::span<const Param* const> params) {
   std::vector<Operand> in = operands(table.inputs, inputs);
   const std::vector<Operand> out = operands(table.outputs, specs);
   const auto candidates = table.webgpu_kernel(op, in, out, runtime.limits());
   const webgpu::Launch& launch = choose(table, candidates);
+  const auto names = [](const std::vector<std::string>& list, std::string_view name) {
+    return std::ranges::find(list, name) != list.end();
+  };
   std::vector<bool> dense;
   for (Operand& t : in) {
-    dense.push_back(!launch.strided || std::ranges::find(launch.dense, t.name) != launch.dense.end());
+    dense.push_back(!launch.strided || names(launch.dense, t.name) ||
+                    (launch.store && names(launch.store->inputs, t.name)));
     if (dense.back()) t.layout = Layout::dense(t.layout.shape);
   }
   RenderedLaunch rendered = render(table, launch, in, out, params, runtime.limits());
@@ -93,10 +103,12 @@ std::shared_ptr<const PreparedKernel> prepare(Runtime& runtime, const OpTable& t
 }
 
 bool nothing_to_compute(std::span<const TensorSpec> out) {
-  return std::ranges::all_of(out, [](const TensorSpec& spec) { return spec.shape.elements() == 0; });
+  return std::ranges::all_of(out,
+                             [](const TensorSpec& spec) { return spec.shape.elements() == 0; });
 }
 
-std::vector<RawTensor> launch(const OpTable& table, const void* op, const std::shared_ptr<Runtime>& runtime,
+std::vector<RawTensor> launch(const OpTable& table, const void* op,
+                              const std::shared_ptr<Runtime>& runtime,
                               std::span<const RawTensor> inputs, std::span<const TensorSpec> out) {
   std::vector<RawTensor> results;
   for (const TensorSpec& spec : out) results.push_back(allocate(table.name, runtime, spec));
@@ -104,7 +116,8 @@ std::vector<RawTensor> launch(const OpTable& table, const void* op, const std::s
   std::vector<const Param*> params;
   table.params(op, params);
   const auto prepared = KernelCache::of(*runtime).find_or<PreparedKernel>(
-      key_of(table, op, inputs, out), [&] { return prepare(*runtime, table, op, inputs, out, params); });
+      key_of(table, op, inputs, out),
+      [&] { return prepare(*runtime, table, op, inputs, out, params); });
 
   std::vector<RawTensor> keep(inputs.begin(), inputs.end());
   std::vector<Binding> bindings;
@@ -121,21 +134,27 @@ std::vector<RawTensor> launch(const OpTable& table, const void* op, const std::s
     bindings.push_back({t.buffer});
   }
   std::vector<std::uint32_t> words = prepared->words;
-  for (const auto& patch : prepared->patches) words[patch.word] = word_of(table.name, params[patch.param]->value, DType::f32);
+  for (const auto& patch : prepared->patches)
+    words[patch.word] = word_of(table.name, params[patch.param]->value, DType::f32);
   runtime->launch(prepared->kernel, bindings, std::as_bytes(std::span(words)), prepared->grid);
   return results;
 }
 
-std::vector<RawTensor> forward(const OpTable& table, const void* op, const std::shared_ptr<Runtime>& runtime,
+std::vector<RawTensor> forward(const OpTable& table, const void* op,
+                               const std::shared_ptr<Runtime>& runtime,
                                std::span<const RawTensor> inputs, std::span<const TensorSpec> out) {
   webgpu::Client client(runtime, table.name);
   std::vector<RawTensor> results = table.webgpu_forward(op, client, inputs, out);
   if (results.size() != out.size()) {
-    throw ShapeError(fmt::format("{}: the output rule promises {} tensors, webgpu_forward gave {}", table.name, out.size(), results.size()));
+    throw ShapeError(fmt::format("{}: the output rule promises {} tensors, webgpu_forward gave {}",
+                                 table.name, out.size(), results.size()));
   }
   for (std::size_t i = 0; i < out.size(); ++i) {
     const RawTensor& t = results[i];
-    const auto said = [&] { return fmt::format("{}: output '{}' is {} by the output rule, but webgpu_forward gave ", table.name, table.outputs[i], to_string(out[i])); };
+    const auto said = [&] {
+      return fmt::format("{}: output '{}' is {} by the output rule, but webgpu_forward gave ",
+                         table.name, table.outputs[i], to_string(out[i]));
+    };
     if (t.buffer == nullptr) throw KernelError(said() + "an empty handle");
     if (t.runtime != runtime) throw DeviceError(said() + "a tensor of another device");
     if (t.spec().shape != out[i].shape) throw ShapeError(said() + to_string(t.spec()));
@@ -146,8 +165,10 @@ std::vector<RawTensor> forward(const OpTable& table, const void* op, const std::
 
 }  // namespace
 
-std::vector<RawTensor> run_kernel(const OpTable& table, const void* op, const std::shared_ptr<Runtime>& runtime,
-                                  std::span<const RawTensor> inputs, std::span<const TensorSpec> out) {
+std::vector<RawTensor> run_kernel(const OpTable& table, const void* op,
+                                  const std::shared_ptr<Runtime>& runtime,
+                                  std::span<const RawTensor> inputs,
+                                  std::span<const TensorSpec> out) {
   return table.webgpu_forward != nullptr ? forward(table, op, runtime, inputs, out)
                                          : launch(table, op, runtime, inputs, out);
 }

@@ -15,30 +15,35 @@ std::uint64_t rounded_to_words(std::uint64_t bytes) { return (bytes + 3) / 4 * 4
 
 }  // namespace
 
-PoisonOutputs::PoisonOutputs() : outer_(poisoner) { poisoner = this; }
+PoisonOutputs::PoisonOutputs(std::uint32_t word) : word_(word), outer_(poisoner) {
+  poisoner = this;
+}
 PoisonOutputs::~PoisonOutputs() { poisoner = outer_; }
 
 std::uint64_t bytes_of(const TensorSpec& spec) {
   return static_cast<std::uint64_t>(spec.shape.elements()) * size_of(spec.dtype);
 }
 
-RawTensor allocate(std::string_view op, const std::shared_ptr<Runtime>& runtime, const TensorSpec& spec) {
+RawTensor allocate(std::string_view op, const std::shared_ptr<Runtime>& runtime,
+                   const TensorSpec& spec) {
   if (spec.shape.elements() > std::numeric_limits<std::uint32_t>::max()) {
-    throw ShapeError(fmt::format("{}: {} has {} elements; kernels index with 32 bits, so at most {}", op,
-                                 to_string(spec), spec.shape.elements(), std::numeric_limits<std::uint32_t>::max()));
+    throw ShapeError(fmt::format(
+        "{}: {} has {} elements; kernels index with 32 bits, so at most {}", op, to_string(spec),
+        spec.shape.elements(), std::numeric_limits<std::uint32_t>::max()));
   }
   const std::uint64_t bytes = bytes_of(spec);
   RawTensor out{runtime, nullptr, spec.dtype, Layout::dense(spec.shape)};
   try {
     if (poisoner != nullptr) {
       out.buffer = runtime->allocate(rounded_to_words(bytes) + PoisonOutputs::canary_bytes);
-      runtime->fill(out.buffer, 0, out.buffer->size(), PoisonOutputs::pattern);
+      runtime->fill(out.buffer, 0, out.buffer->size(), poisoner->word_);
       poisoner->allocations_.push_back({std::string(op), spec, out.buffer});
     } else {
       out.buffer = runtime->allocate(bytes);
     }
   } catch (const OutOfMemoryError& error) {
-    throw OutOfMemoryError(fmt::format("{}: result {} takes {} bytes: {}", op, to_string(spec), bytes, error.what()));
+    throw OutOfMemoryError(
+        fmt::format("{}: result {} takes {} bytes: {}", op, to_string(spec), bytes, error.what()));
   }
   return out;
 }

@@ -10,7 +10,8 @@
 
 namespace kiln {
 
-/// Elements in device memory: a buffer and where in it they lie. What kernels work on; it knows nothing of gradients.
+/// Elements in device memory: a buffer and where in it they lie. What kernels work on; it knows
+/// nothing of gradients.
 struct RawTensor {
   std::shared_ptr<Runtime> runtime;
   BufferPtr buffer;
@@ -23,17 +24,20 @@ struct RawTensor {
 
 namespace dispatch {
 
-/// Dense, undefined contents. Throws OutOfMemoryError that begins with `op`, and ShapeError past 2^32 elements.
-RawTensor allocate(std::string_view op, const std::shared_ptr<Runtime>& runtime, const TensorSpec& spec);
+/// Dense, undefined contents. Throws OutOfMemoryError that begins with `op`, and ShapeError past
+/// 2^32 elements.
+RawTensor allocate(std::string_view op, const std::shared_ptr<Runtime>& runtime,
+                   const TensorSpec& spec);
 
 /// Bytes a dense tensor takes.
 std::uint64_t bytes_of(const TensorSpec& spec);
 
-/// While one lives on this thread, buffers are filled with `pattern` up to their end before kernels run, and have at least 256
-/// bytes of it behind their elements: what check_op looks at afterwards.
+/// While one lives on this thread, buffers are filled with one word up to their end before kernels
+/// run, and have at least 256 bytes of it behind their elements: what check_op looks at afterwards.
 class PoisonOutputs {
  public:
-  static constexpr std::uint32_t pattern = 0x7fc0'dead;  // an f32 NaN, and two f16 that do not occur
+  static constexpr std::uint32_t pattern =
+      0x7fa0'dead;  // a signalling NaN: arithmetic on it gives another one
   static constexpr std::uint64_t canary_bytes = 256;
 
   /// What was allocated, and for whom. It stays allocated as long as the PoisonOutputs lives.
@@ -43,7 +47,9 @@ class PoisonOutputs {
     BufferPtr buffer;
   };
 
-  PoisonOutputs();
+  /// Inputs poisoned with another word than outputs show a kernel that copies from behind the one
+  /// to behind the other.
+  explicit PoisonOutputs(std::uint32_t word = pattern);
   ~PoisonOutputs();
   PoisonOutputs(const PoisonOutputs&) = delete;
   PoisonOutputs& operator=(const PoisonOutputs&) = delete;
@@ -53,6 +59,7 @@ class PoisonOutputs {
 
  private:
   friend RawTensor allocate(std::string_view, const std::shared_ptr<Runtime>&, const TensorSpec&);
+  std::uint32_t word_;
   std::vector<Allocation> allocations_;
   PoisonOutputs* outer_;
 };

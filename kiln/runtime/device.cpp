@@ -18,12 +18,6 @@ Device Device::plain() const {
   return copy;
 }
 
-Device Device::fallback(bool allowed) const {
-  Device copy = *this;
-  copy.fallback_ = allowed;
-  return copy;
-}
-
 std::string to_string(const Device& device) {
   return fmt::format("{}: {}", device.runtime().name(), device.adapter());
 }

@@ -7,14 +7,16 @@
 
 namespace kiln {
 
-/// What the engine keeps for the backward pass of memory-bound operations: their results, or only how to make them again.
+/// What the engine keeps for the backward pass of memory-bound operations: their results, or only
+/// how to make them again.
 enum class Checkpointing : std::uint8_t { keep, balanced };
 
-/// A device and how to use it. A value: the adjusting functions return copies, and copies share the opened adapter.
+/// A device and how to use it. A value: the adjusting functions return copies, and copies share the
+/// opened adapter.
 ///
 ///     Device gpu = webgpu::device();                    // the best adapter there is
-///     Device training = gpu.autodiff();         // the same adapter; tensors made here may require gradients
-///     Device software = webgpu::device({.adapter = "llvmpipe"});
+///     Device training = gpu.autodiff();         // the same adapter; tensors made here may require
+///     gradients Device software = webgpu::device({.adapter = "llvmpipe"});
 class Device {
  public:
   explicit Device(std::shared_ptr<Runtime> runtime) : runtime_(std::move(runtime)) {}
@@ -23,12 +25,9 @@ class Device {
   [[nodiscard]] Device autodiff(Checkpointing strategy = Checkpointing::keep) const;
   /// The copy without gradients.
   [[nodiscard]] Device plain() const;
-  /// Whether an operation without a kernel for this runtime may run its reference instead. Off by default.
-  [[nodiscard]] Device fallback(bool allowed) const;
 
   [[nodiscard]] bool has_autodiff() const { return autodiff_; }
   [[nodiscard]] Checkpointing checkpointing() const { return checkpointing_; }
-  [[nodiscard]] bool allows_fallback() const { return fallback_; }
 
   [[nodiscard]] Runtime& runtime() const { return *runtime_; }
   [[nodiscard]] const std::shared_ptr<Runtime>& shared_runtime() const { return runtime_; }
@@ -45,7 +44,6 @@ class Device {
   std::shared_ptr<Runtime> runtime_;
   bool autodiff_ = false;
   Checkpointing checkpointing_ = Checkpointing::keep;
-  bool fallback_ = false;
 };
 
 /// "webgpu: llvmpipe (LLVM 15.0.6, 256 bits)".

@@ -139,7 +139,10 @@ class Inference {
     }
     if (node.op == Opcode::param) {
       const auto slot = static_cast<std::size_t>(node.args[0]);
-      if (set_[slot] && types_.params[slot] != dtype) {
+      const bool floats = is_float(types_.params[slot]) && is_float(dtype);
+      // Both are computed in f32; where one use rounds to f16, all see the rounded number.
+      if (set_[slot] && floats) dtype = dtype == DType::f16 ? dtype : types_.params[slot];
+      if (set_[slot] && !floats && types_.params[slot] != dtype) {
         throw DTypeError(fmt::format("{}: one Param is used both as {} and as {}", op_,
                                      to_string(types_.params[slot]), to_string(dtype)));
       }

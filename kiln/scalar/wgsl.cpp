@@ -34,8 +34,14 @@ std::string literal(std::string_view op, double value, DType dtype) {
 
 std::string cast_text(DType from, DType to, const std::string& x) {
   if (to == DType::f16) return fmt::format("f32(f16({}))", x);
+  // Compilers take "!=" as ordered, by which NaN would be false.
   if (to == DType::boolean)
-    return from == DType::boolean ? x : fmt::format("({0} != {1}(0))", x, wgsl_compute_type(from));
+    return from == DType::boolean ? x : fmt::format("!({0} == {1}(0))", x, wgsl_compute_type(from));
+  // Compilers cut to the last f32 below the bound, not to the integer's own.
+  if (is_float(from) && to == DType::i32)
+    return fmt::format("select(i32({0}), 2147483647i, {0} >= 2147483648.0f)", x);
+  if (is_float(from) && to == DType::u32)
+    return fmt::format("select(u32({0}), 4294967295u, {0} >= 4294967296.0f)", x);
   return fmt::format("{}({})", wgsl_compute_type(to), x);
 }
 

@@ -78,7 +78,7 @@ const std::map<std::string, Helper>& helpers() {
           "    let at_zero = select(1.0f / abs(x), 0.0f, y > 0.0f);\n"
           "    return select(at_zero, -at_zero, odd && bitcast<u32>(x) != 0u);\n"
           "  }\n"
-          "  if (x < 0.0f && !whole) { return sqrt(x); }\n"
+          "  if (x < 0.0f && !whole && abs(x) <= 3.4028234e38f) { return sqrt(x); }\n"
           "  let r = pow(abs(x), y);\n"
           "  return select(r, -r, x < 0.0f && odd);\n"
           "}\n",

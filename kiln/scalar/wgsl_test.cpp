@@ -160,10 +160,11 @@ TEST(Wgsl, CastsAreSpelledFromTheComputedType) {
   EXPECT_EQ(spelled(DType::f32, DType::f16), "  let t1 = f32(f16(x));\n");
   EXPECT_EQ(spelled(DType::boolean, DType::f16), "  let t1 = f32(f16(x));\n");
   EXPECT_EQ(spelled(DType::f16, DType::f32), "  let t1 = f32(x);\n");
-  EXPECT_EQ(spelled(DType::f32, DType::i32), "  let t1 = i32(x);\n");
+  EXPECT_EQ(spelled(DType::f32, DType::i32),
+            "  let t1 = select(i32(x), 2147483647i, x >= 2147483648.0f);\n");
   EXPECT_EQ(spelled(DType::boolean, DType::u32), "  let t1 = u32(x);\n");
-  EXPECT_EQ(spelled(DType::f16, DType::boolean), "  let t1 = (x != f32(0));\n");
-  EXPECT_EQ(spelled(DType::u32, DType::boolean), "  let t1 = (x != u32(0));\n");
+  EXPECT_EQ(spelled(DType::f16, DType::boolean), "  let t1 = !(x == f32(0));\n");
+  EXPECT_EQ(spelled(DType::u32, DType::boolean), "  let t1 = !(x == u32(0));\n");
   EXPECT_EQ(spelled(DType::boolean, DType::boolean), "  let t1 = x;\n");
 }
 
@@ -207,8 +208,8 @@ TEST(Wgsl, StoresRoundToF16AndSpellBoolsAsWords) {
   EXPECT_EQ(wgsl_store(DType::f16, DType::f32, "v"), "f32(v)");
   EXPECT_EQ(wgsl_store(DType::f32, DType::i32, "v"), "i32(v)");
   EXPECT_EQ(wgsl_store(DType::boolean, DType::f32, "v"), "f32(v)");
-  EXPECT_EQ(wgsl_store(DType::f32, DType::boolean, "v"), "u32((v != f32(0)))");
-  EXPECT_EQ(wgsl_store(DType::i32, DType::boolean, "v"), "u32((v != i32(0)))");
+  EXPECT_EQ(wgsl_store(DType::f32, DType::boolean, "v"), "u32(!(v == f32(0)))");
+  EXPECT_EQ(wgsl_store(DType::i32, DType::boolean, "v"), "u32(!(v == i32(0)))");
 }
 
 }  // namespace

@@ -5,5 +5,5 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         @builtin(local_invocation_id) local: vec3<u32>) {
   let i = kiln_workgroup(group, groups).x * {{ workgroup_size_x }}u + local.x;
   if (i >= params.count) { return; }
-  store_out(i, Elem(params.start + params.step * f32(i)));
+  store_out(i, {{ value }});
 }

@@ -25,12 +25,14 @@ struct Random {
   Param scale;
 
   TensorSpec output() const {
-    if (!is_float(dtype)) throw DTypeError(fmt::format("random: makes f32 or f16, asked for {}", to_string(dtype)));
+    if (!is_float(dtype))
+      throw DTypeError(fmt::format("random: makes f32 or f16, asked for {}", to_string(dtype)));
     return {shape, dtype};
   }
   webgpu::Launch webgpu_kernel(const Operand& out) const {
     // 1 - u is never 0, so its logarithm is finite.
-    const char* sample = normal ? "sqrt(-2.0f * log(1.0f - u)) * cos(6.28318530717958648f * v)" : "u";
+    const char* sample =
+        normal ? "sqrt(-2.0f * log(1.0f - u)) * cos(6.28318530717958648f * v)" : "u";
     return {.source = KernelSource::wgsl(random_wgsl).define("sample", sample),
             .workgroup = {64, 1, 1},
             .params = {{"count", out.shape().elements()},
@@ -53,16 +55,25 @@ struct Arange {
   Param step;
 
   TensorSpec output() const {
-    if (dtype == DType::boolean) throw DTypeError("arange: makes f32, f16, i32 or u32, asked for bool");
+    if (dtype == DType::boolean)
+      throw DTypeError("arange: makes f32, f16, i32 or u32, asked for bool");
     return {shape, dtype};
   }
   webgpu::Launch webgpu_kernel(const Operand& out) const {
-    return {.source = KernelSource::wgsl(arange_wgsl),
+    const char* value = is_float(dtype) ? "Elem(params.start + params.step * f32(i))" : "Elem(i)";
+    return {.source = KernelSource::wgsl(arange_wgsl).define("value", value),
             .workgroup = {64, 1, 1},
             .params = {{"count", out.shape().elements()}, {"start", start}, {"step", step}},
             .grid = {ceil_div(out.shape().elements(), 64), 1, 1},
             .trusted = true};
   }
+};
+/// Integers take their own arithmetic: f32 counts to 2^24 only.
+struct StartAndStep {
+  static constexpr std::string_view name = "arange";
+  Param start;
+  Param step;
+  Expr body(Expr index) const { return index * step + start; }
 };
 static_assert(Extension<Random> && Extension<Arange>);
 
@@ -71,7 +82,8 @@ static_assert(Extension<Random> && Extension<Arange>);
 template <class T>
 AnyTensor tensor(std::span<const T> values, const Shape& shape, const Device& device) {
   if (static_cast<std::int64_t>(values.size()) != shape.elements()) {
-    throw ShapeError(fmt::format("tensor: {} values given for shape {}", values.size(), to_string(shape)));
+    throw ShapeError(
+        fmt::format("tensor: {} values given for shape {}", values.size(), to_string(shape)));
   }
   RawTensor raw = dispatch::allocate("tensor", device.shared_runtime(), {shape, dtype_of<T>});
   if constexpr (std::is_same_v<T, bool>) {
@@ -91,7 +103,8 @@ template AnyTensor tensor(std::span<const bool>, const Shape&, const Device&);
 AnyTensor from_raw(RawTensor raw, const Device& device) {
   if (raw.buffer == nullptr) throw Error("from_raw: the tensor is an empty handle");
   if (raw.runtime != device.shared_runtime()) {
-    throw DeviceError(fmt::format("from_raw: the elements are on {}, not on {}", raw.runtime->adapter(), to_string(device)));
+    throw DeviceError(fmt::format("from_raw: the elements are on {}, not on {}",
+                                  raw.runtime->adapter(), to_string(device)));
   }
   return {Value(std::move(raw)), device};
 }
@@ -99,18 +112,25 @@ AnyTensor from_raw(RawTensor raw, const Device& device) {
 AnyTensor full(const Shape& shape, double value, const Device& device, DType dtype) {
   return {full(device.shared_runtime(), {shape, dtype}, value), device};
 }
-AnyTensor zeros(const Shape& shape, const Device& device, DType dtype) { return full(shape, 0, device, dtype); }
-AnyTensor ones(const Shape& shape, const Device& device, DType dtype) { return full(shape, 1, device, dtype); }
-
-AnyTensor arange(std::int64_t count, const Device& device, DType dtype, double start, double step) {
-  return apply(Arange{Shape{count}, dtype, {start}, {step}}, device);
+AnyTensor zeros(const Shape& shape, const Device& device, DType dtype) {
+  return full(shape, 0, device, dtype);
+}
+AnyTensor ones(const Shape& shape, const Device& device, DType dtype) {
+  return full(shape, 1, device, dtype);
 }
 
-AnyTensor random_uniform(const Shape& shape, std::uint64_t seed, const Device& device, double low, double high, DType dtype) {
+AnyTensor arange(std::int64_t count, const Device& device, DType dtype, double start, double step) {
+  const AnyTensor out = apply(Arange{Shape{count}, dtype, {start}, {step}}, device);
+  return is_float(dtype) ? out : apply(StartAndStep{{start}, {step}}, out);
+}
+
+AnyTensor random_uniform(const Shape& shape, std::uint64_t seed, const Device& device, double low,
+                         double high, DType dtype) {
   return apply(Random{shape, dtype, seed, false, {low}, {high - low}}, device);
 }
 
-AnyTensor random_normal(const Shape& shape, std::uint64_t seed, const Device& device, double mean, double deviation, DType dtype) {
+AnyTensor random_normal(const Shape& shape, std::uint64_t seed, const Device& device, double mean,
+                        double deviation, DType dtype) {
   return apply(Random{shape, dtype, seed, true, {mean}, {deviation}}, device);
 }
 

@@ -7,10 +7,11 @@
 
 namespace kiln {
 
-/// A tensor of the given values, in row-major order, copied to the device. T is float, float16, std::int32_t, std::uint32_t or
-/// bool. Throws ShapeError unless there are as many values as `shape` has elements.
+/// A tensor of the given values, in row-major order, copied to the device. T is float, float16,
+/// std::int32_t, std::uint32_t or bool. Throws ShapeError unless there are as many values as
+/// `shape` has elements.
 ///
-///     AnyTensor x = tensor({1.F, 2.F, 3.F, 4.F}, {2, 2}, webgpu());
+///     AnyTensor x = tensor({1.F, 2.F, 3.F, 4.F}, {2, 2}, webgpu::device());
 template <class T>
 AnyTensor tensor(std::span<const T> values, const Shape& shape, const Device& device);
 template <class T>
@@ -27,15 +28,19 @@ AnyTensor from_raw(RawTensor raw, const Device& device);
 AnyTensor full(const Shape& shape, double value, const Device& device, DType dtype = DType::f32);
 AnyTensor zeros(const Shape& shape, const Device& device, DType dtype = DType::f32);
 AnyTensor ones(const Shape& shape, const Device& device, DType dtype = DType::f32);
-/// start, start + step, ...: `count` numbers. Throws ShapeError for a negative count.
-AnyTensor arange(std::int64_t count, const Device& device, DType dtype = DType::f32, double start = 0, double step = 1);
+/// start, start + step, ...: `count` numbers. Integers are exact; their start and step must be
+/// numbers that dtype has (DTypeError). Throws ShapeError for a negative count.
+AnyTensor arange(std::int64_t count, const Device& device, DType dtype = DType::f32,
+                 double start = 0, double step = 1);
 
-/// Numbers drawn evenly from [low, high). Element i depends on `seed` and i alone, on every adapter: Threefry-2x32 with 20
-/// rounds (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011). f32 or f16.
-AnyTensor random_uniform(const Shape& shape, std::uint64_t seed, const Device& device, double low = 0, double high = 1,
-                         DType dtype = DType::f32);
-/// Numbers of the normal distribution, by the Box-Muller transform of the same generator. f32 or f16.
-AnyTensor random_normal(const Shape& shape, std::uint64_t seed, const Device& device, double mean = 0, double deviation = 1,
-                        DType dtype = DType::f32);
+/// Numbers drawn evenly from [low, high). Element i depends on `seed` and i alone, on every
+/// adapter: Threefry-2x32 with 20 rounds (Salmon et al., "Parallel random numbers: as easy as 1, 2,
+/// 3", 2011). f32 or f16.
+AnyTensor random_uniform(const Shape& shape, std::uint64_t seed, const Device& device,
+                         double low = 0, double high = 1, DType dtype = DType::f32);
+/// Numbers of the normal distribution, by the Box-Muller transform of the same generator. f32 or
+/// f16.
+AnyTensor random_normal(const Shape& shape, std::uint64_t seed, const Device& device,
+                        double mean = 0, double deviation = 1, DType dtype = DType::f32);
 
 }  // namespace kiln

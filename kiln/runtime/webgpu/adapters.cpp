@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
+#include <iterator>
 #include <mutex>
 
 #include "kiln/support/error.hpp"
@@ -94,7 +96,7 @@ AdapterInfo describe(WGPUAdapter adapter) {
   return described;
 }
 
-int rank(AdapterKind kind) {
+std::size_t rank(AdapterKind kind) {
   switch (kind) {
     case AdapterKind::discrete_gpu:
       return 0;
@@ -105,7 +107,7 @@ int rank(AdapterKind kind) {
     case AdapterKind::cpu:
       return 3;
   }
-  return 4;
+  return 2;
 }
 
 bool contains(std::string_view name, std::string_view part) {
@@ -137,12 +139,14 @@ std::vector<Adapter> find_adapters() {
   options.backends = backends;
   std::vector<WGPUAdapter> raw(wgpuInstanceEnumerateAdapters(instance(), &options, nullptr));
   raw.resize(wgpuInstanceEnumerateAdapters(instance(), &options, raw.data()));
+  std::array<std::vector<Adapter>, 4> by_rank;
+  for (const WGPUAdapter adapter : raw) {
+    AdapterInfo info = describe(adapter);
+    const std::size_t at = rank(info.kind);
+    by_rank[at].push_back({AdapterHandle(adapter), std::move(info)});
+  }
   std::vector<Adapter> adapters;
-  adapters.reserve(raw.size());
-  for (const WGPUAdapter adapter : raw)
-    adapters.push_back({AdapterHandle(adapter), describe(adapter)});
-  std::ranges::stable_sort(adapters, {},
-                           [](const Adapter& adapter) { return rank(adapter.info.kind); });
+  for (auto& same : by_rank) std::ranges::move(same, std::back_inserter(adapters));
   return adapters;
 }
 
@@ -158,6 +162,7 @@ std::optional<std::size_t> pick_adapter(std::span<const AdapterInfo> adapters,
 Adapter choose_adapter(std::string_view name, AdapterKind kind) {
   std::vector<Adapter> adapters = find_adapters();
   std::vector<AdapterInfo> infos;
+  infos.reserve(adapters.size());
   for (const Adapter& adapter : adapters) infos.push_back(adapter.info);
   if (const auto at = pick_adapter(infos, name, kind)) return std::move(adapters[*at]);
   std::string wanted = "webgpu: no adapter";

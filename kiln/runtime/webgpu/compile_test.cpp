@@ -17,7 +17,7 @@ using ::testing::StartsWith;
 class Compile : public ::testing::Test {
  protected:
   float value_of(const KernelId& id, const std::string& label = "kernel") {
-    return value_on(runtime_, id, label);
+    return value_on(runtime, id, label);
   }
   static float value_on(Runtime& runtime, const KernelId& id, const std::string& label = "kernel") {
     const BufferPtr out = runtime.allocate(4);
@@ -25,29 +25,29 @@ class Compile : public ::testing::Test {
     return download(runtime, out, 1)[0];
   }
   std::string refusal(const KernelId& id) {
-    return message_of<KernelError>([&] { runtime_.compile(id, "broken"); });
+    return message_of<KernelError>([&] { runtime.compile(id, "broken"); });
   }
 
-  Device device_ = webgpu::device();
-  Runtime& runtime_ = device_.runtime();
+  Device device = webgpu::device();
+  Runtime& runtime = device.runtime();
 };
 
 TEST_F(Compile, FindsWhatWasCompiledBefore) {
   const KernelId id = map_id("x + 17.0");
-  const CompiledKernelPtr first = runtime_.compile(id, "first");
-  const std::uint64_t compiled = runtime_.counters().compiled;
-  EXPECT_EQ(runtime_.compile(id, "another label"), first);
-  EXPECT_EQ(runtime_.counters().compiled, compiled);
+  const CompiledKernelPtr first = runtime.compile(id, "first");
+  const std::uint64_t compiled = runtime.counters().compiled;
+  EXPECT_EQ(runtime.compile(id, "another label"), first);
+  EXPECT_EQ(runtime.counters().compiled, compiled);
 }
 
 TEST_F(Compile, TwoKernelsUnderOneLabelInOneBatchAreNotMixedUp) {
-  const BufferPtr in = upload<float>(runtime_, {3});
-  const BufferPtr a = runtime_.allocate(4);
-  const BufferPtr b = runtime_.allocate(4);
-  launch_map(runtime_, runtime_.compile(map_id("x * 2.0"), "op"), in, a);
-  launch_map(runtime_, runtime_.compile(map_id("x + 100.0"), "op"), in, b);
-  EXPECT_THAT(download(runtime_, a, 1), ElementsAre(6));
-  EXPECT_THAT(download(runtime_, b, 1), ElementsAre(103));
+  const BufferPtr in = upload<float>(runtime, {3});
+  const BufferPtr a = runtime.allocate(4);
+  const BufferPtr b = runtime.allocate(4);
+  launch_map(runtime, runtime.compile(map_id("x * 2.0"), "op"), in, a);
+  launch_map(runtime, runtime.compile(map_id("x + 100.0"), "op"), in, b);
+  EXPECT_THAT(download(runtime, a, 1), ElementsAre(6));
+  EXPECT_THAT(download(runtime, b, 1), ElementsAre(103));
 }
 
 TEST_F(Compile, OneConstantMakesAnotherKernel) {
@@ -72,7 +72,7 @@ TEST_F(Compile, ZeroAndMinusZeroAreTwoConstants) {
 }
 
 TEST_F(Compile, F32AndThenF16OfOneKernelAreTwoKernels) {
-  if (!runtime_.limits().f16) GTEST_FAIL() << "this adapter has no f16";
+  if (!runtime.limits().f16) GTEST_FAIL() << "this adapter has no f16";
   const auto with = [&](const std::string& elem) {
     KernelId id;
     id.source = (elem == "f16" ? "enable f16;\n" : "") +
@@ -80,13 +80,13 @@ TEST_F(Compile, F32AndThenF16OfOneKernelAreTwoKernels) {
                 "@compute @workgroup_size(1) fn main() { output[0] = " + elem +
                 "(1.0); output[1] = " + elem + "(2.0); }\n";
     id.bindings = {{0, 0, Access::read_write}};
-    const BufferPtr out = runtime_.allocate(8);
-    runtime_.launch(runtime_.compile(id, "ones"), std::array{Binding{out}}, {}, {1, 1, 1});
+    const BufferPtr out = runtime.allocate(8);
+    runtime.launch(runtime.compile(id, "ones"), std::array{Binding{out}}, {}, {1, 1, 1});
     return out;
   };
-  EXPECT_THAT(download(runtime_, with("f32"), 2), ElementsAre(1, 2));
-  EXPECT_THAT(download<std::uint16_t>(runtime_, with("f16"), 2), ElementsAre(0x3C00, 0x4000));
-  EXPECT_THAT(download(runtime_, with("f32"), 2), ElementsAre(1, 2));
+  EXPECT_THAT(download(runtime, with("f32"), 2), ElementsAre(1, 2));
+  EXPECT_THAT(download<std::uint16_t>(runtime, with("f16"), 2), ElementsAre(0x3C00, 0x4000));
+  EXPECT_THAT(download(runtime, with("f32"), 2), ElementsAre(1, 2));
 }
 
 TEST_F(Compile, EntryAndTrustAreParts) {
@@ -97,10 +97,10 @@ TEST_F(Compile, EntryAndTrustAreParts) {
   EXPECT_EQ(value_of(id), 2);
   id.entry = "other";
   EXPECT_EQ(value_of(id), 51);
-  const std::uint64_t compiled = runtime_.counters().compiled;
+  const std::uint64_t compiled = runtime.counters().compiled;
   id.trusted = true;
   EXPECT_EQ(value_of(id), 51);
-  EXPECT_EQ(runtime_.counters().compiled, compiled + 1);
+  EXPECT_EQ(runtime.counters().compiled, compiled + 1);
 }
 
 TEST_F(Compile, HashesOfEqualIdsAreEqualAndEveryFieldCounts) {
@@ -127,7 +127,7 @@ TEST_F(Compile, InvalidSourceGivesTheCompilersMessageAndTheDeviceStillWorks) {
   EXPECT_THAT(refusal(map_id("x + undefined_thing")), HasSubstr("undefined_thing"));
   EXPECT_THAT(refusal(map_id("i")), StartsWith("broken: "));  // a type error
   EXPECT_EQ(value_of(map_id("x + 1.0")), 2);
-  EXPECT_NO_THROW(runtime_.synchronize());
+  EXPECT_NO_THROW(runtime.synchronize());
 }
 
 TEST_F(Compile, ABindingThatTheLayoutLacksIsAnError) {
@@ -147,12 +147,12 @@ TEST_F(Compile, ABindingThatTheSourceNeverUsesIsFine) {
   id.source += "@group(1) @binding(0) var<storage, read> unused: array<vec4<f32>>;\n";
   id.bindings.push_back({1, 0, Access::read});
   id.bindings.push_back({3, 2, Access::read_write});  // not even declared; group 2 is empty
-  const BufferPtr in = upload<float>(runtime_, {1});
-  const BufferPtr out = runtime_.allocate(4);
-  runtime_.launch(runtime_.compile(id, "unused"),
-                  std::array{Binding{in}, Binding{out}, Binding{in}, Binding{runtime_.allocate(4)}},
-                  {}, {1, 1, 1});
-  EXPECT_THAT(download(runtime_, out, 1), ElementsAre(2));
+  const BufferPtr in = upload<float>(runtime, {1});
+  const BufferPtr out = runtime.allocate(4);
+  runtime.launch(runtime.compile(id, "unused"),
+                 std::array{Binding{in}, Binding{out}, Binding{in}, Binding{runtime.allocate(4)}},
+                 {}, {1, 1, 1});
+  EXPECT_THAT(download(runtime, out, 1), ElementsAre(2));
 }
 
 TEST_F(Compile, AMissingEntryPointIsAnError) {
@@ -162,7 +162,7 @@ TEST_F(Compile, AMissingEntryPointIsAnError) {
 }
 
 TEST_F(Compile, RefusesWorkgroupsAboveTheLimits) {
-  const Limits& limits = runtime_.limits();
+  const Limits& limits = runtime.limits();
   KernelId id = map_id("x");
   id.workgroup = {limits.workgroup_size[0] + 1, 1, 1};
   EXPECT_THAT(refusal(id), HasSubstr(std::to_string(limits.workgroup_size[0] + 1)));
@@ -177,8 +177,8 @@ TEST_F(Compile, RefusesWorkgroupsAboveTheLimits) {
 
 TEST_F(Compile, RefusesLayoutsThatTheAdapterCannotHave) {
   KernelId id = map_id("x");
-  id.bindings.assign(runtime_.limits().storage_buffers + 1, {});
-  EXPECT_THAT(refusal(id), HasSubstr(std::to_string(runtime_.limits().storage_buffers)));
+  id.bindings.assign(runtime.limits().storage_buffers + 1, {});
+  EXPECT_THAT(refusal(id), HasSubstr(std::to_string(runtime.limits().storage_buffers)));
   id.bindings = {{0, 0, Access::read}, {0, 0, Access::read_write}};
   EXPECT_THAT(refusal(id), HasSubstr("twice"));
   id.bindings = {{9, 0, Access::read}};
@@ -191,24 +191,25 @@ TEST_F(Compile, RefusesLayoutsThatTheAdapterCannotHave) {
 }
 
 TEST_F(Compile, AsManyBuffersAsTheLimitWork) {
-  const std::uint32_t count = runtime_.limits().storage_buffers;
+  const std::uint32_t count = runtime.limits().storage_buffers;
+  const std::uint32_t total = (count - 1) * (count - 2) / 2;
   KernelId id;
   std::string sum = "0.0";
   std::vector<Binding> bindings;
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::string n = std::to_string(i);
     const bool last = i + 1 == count;
-    id.source += "@group(0) @binding(" + n + ") var<storage, " + (last ? "read_write" : "read") +
-                 "> b" + n + ": array<f32>;\n";
+    id.source.append("@group(0) @binding(").append(n).append(") var<storage, ");
+    id.source.append(last ? "read_write" : "read").append("> b").append(n);
+    id.source.append(": array<f32>;\n");
     id.bindings.push_back({0, i, last ? Access::read_write : Access::read});
-    bindings.push_back({upload<float>(runtime_, {static_cast<float>(i)})});
-    if (!last) sum += " + b" + n + "[0]";
+    bindings.push_back({upload<float>(runtime, {static_cast<float>(i)})});
+    if (!last) sum.append(" + b").append(n).append("[0]");
   }
   id.source += "@compute @workgroup_size(1) fn main() { b" + std::to_string(count - 1) +
                "[0] = " + sum + "; }\n";
-  runtime_.launch(runtime_.compile(id, "many"), bindings, {}, {1, 1, 1});
-  EXPECT_THAT(download(runtime_, bindings.back().buffer, 1),
-              ElementsAre(static_cast<float>((count - 1) * (count - 2) / 2)));
+  runtime.launch(runtime.compile(id, "many"), bindings, {}, {1, 1, 1});
+  EXPECT_THAT(download(runtime, bindings.back().buffer, 1), ElementsAre(static_cast<float>(total)));
 }
 
 TEST_F(Compile, F16OnADeviceWithoutItSaysSo) {
@@ -224,7 +225,7 @@ TEST_F(Compile, F16OnADeviceWithoutItSaysSo) {
 TEST_F(Compile, AnotherLanguageIsRefusedWithTheOneThatIsTaken) {
   KernelId id = map_id("x");
   id.language = Language::cpp;
-  EXPECT_THAT(message_of<UnsupportedError>([&] { runtime_.compile(id, "op"); }),
+  EXPECT_THAT(message_of<UnsupportedError>([&] { runtime.compile(id, "op"); }),
               AllOf(StartsWith("op: "), HasSubstr("WGSL"), HasSubstr("C++")));
 }
 
@@ -233,8 +234,8 @@ TEST_F(Compile, SourcesAreWrittenToTheFolderThatTheEnvironmentNames) {
   std::filesystem::remove_all(folder);
   ::setenv("KILN_DUMP_KERNELS", folder.c_str(), 1);
   const KernelId id = map_id("x + 31337.0");
-  runtime_.compile(id, "my op/f32");
-  runtime_.compile(id, "my op/f32");
+  runtime.compile(id, "my op/f32");
+  runtime.compile(id, "my op/f32");
   ::unsetenv("KILN_DUMP_KERNELS");
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::directory_iterator(folder))

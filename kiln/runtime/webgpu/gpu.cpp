@@ -81,9 +81,12 @@ std::vector<WGPUFeatureName> choose_features(WGPUAdapter adapter, bool f16, Limi
 
 }  // namespace
 
+bool is_loss(std::string_view message) {
+  return message.find("device is lost") != std::string_view::npos;
+}
+
 void DeviceReports::add(WGPUErrorType type, std::string message) {
-  // wgpu-native says so instead of calling the callback for a loss.
-  if (message.find("device is lost") != std::string::npos) return add_loss(std::move(message));
+  if (is_loss(message)) return add_loss(std::move(message));
   const std::lock_guard lock(mutex_);
   if (!error_) error_ = Fault{type, std::move(message)};
   any_.store(true, std::memory_order_release);
@@ -113,14 +116,13 @@ void DeviceReports::raise(const std::string& adapter) {
   throw Error(message);
 }
 
-void Gpu::raise(std::optional<Fault> fault, const std::string& doing) {
-  if (!fault) return;
-  if (fault->message.find("device is lost") != std::string::npos) {
-    reports.add_loss(std::move(fault->message));
+void Gpu::throw_fault(const Fault& fault, const std::string& doing) {
+  if (is_loss(fault.message)) {
+    reports.add_loss(fault.message);
     check();
   }
-  const std::string message = fmt::format("{}: {}", doing, fault->message);
-  if (fault->type == WGPUErrorType_OutOfMemory) throw OutOfMemoryError(message);
+  const std::string message = fmt::format("{}: {}", doing, fault.message);
+  if (fault.type == WGPUErrorType_OutOfMemory) throw OutOfMemoryError(message);
   throw Error(message);
 }
 

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "kiln/runtime/runtime.hpp"
 #include "kiln/runtime/webgpu/adapters.hpp"
@@ -43,6 +44,10 @@ class DeviceReports {
   std::optional<Fault> error_;
 };
 
+/// Whether the message tells of a lost device. wgpu-native says so in passing; it does not call the
+/// callback for it.
+bool is_loss(std::string_view message);
+
 /// One opened device with its queue. Outlives everything made on it: whatever wgpu-native may still
 /// call refers to it.
 struct Gpu {
@@ -57,7 +62,10 @@ struct Gpu {
   /// Throws what the device reported on its own.
   void check() { reports.check(adapter); }
   /// Throws the fault as a kiln error that begins with `doing`.
-  void raise(std::optional<Fault> fault, const std::string& doing);
+  void raise(std::optional<Fault> fault, const std::string& doing) {
+    if (fault) throw_fault(*fault, doing);
+  }
+  [[noreturn]] void throw_fault(const Fault& fault, const std::string& doing);
   /// Throws if the device was lost. It says so only when asked for something; some calls end the
   /// process instead.
   void check_alive();

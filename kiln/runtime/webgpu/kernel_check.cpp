@@ -54,6 +54,7 @@ void check_slots(const KernelId& id, std::string_view label, const Limits& limit
            limits.storage_buffers);
   }
   std::vector<std::pair<std::uint32_t, std::uint32_t>> places;
+  places.reserve(id.bindings.size() + 1);
   for (const BindingSlot& slot : id.bindings) places.emplace_back(slot.group, slot.binding);
   if (id.metadata_bytes != 0 && !id.metadata_immediate) {
     places.emplace_back(id.metadata_group, id.metadata_binding);

@@ -26,7 +26,7 @@ std::vector<LaunchTime> LaunchTimer::take() {
 }
 
 void LaunchTimer::make_queries() {
-  constexpr std::uint64_t bytes = most * 2 * sizeof(std::uint64_t);
+  constexpr std::uint64_t bytes = std::uint64_t{most} * 2 * sizeof(std::uint64_t);
   ErrorScope scope(gpu_);
   WGPUQuerySetDescriptor queries = WGPU_QUERY_SET_DESCRIPTOR_INIT;
   queries.type = WGPUQueryType_Timestamp;

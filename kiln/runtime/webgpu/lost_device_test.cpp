@@ -34,7 +34,8 @@ TEST(LostDevice, SaysSoAtEveryCallAndANewOneWorks) {
   EXPECT_THROW(runtime.launch_times(), DeviceError);
   try {
     pending.get();  // was submitted before: either way is right, but it must end
-  } catch (const DeviceError&) {
+  } catch (const DeviceError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("lost"));
   }
 
   const Device fresh = webgpu::device();
@@ -87,7 +88,8 @@ TEST(LostDevice, APendingReadEnds) {
   lose_device(device);
   try {
     EXPECT_THAT(values_of<float>(pending.get()), ElementsAre(1));
-  } catch (const DeviceError&) {
+  } catch (const DeviceError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("lost"));
   }
   (void)message_of<DeviceError>([&] { device.runtime().allocate(123456); });
 }

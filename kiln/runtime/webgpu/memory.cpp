@@ -7,8 +7,10 @@ namespace kiln::wgpu {
 
 std::uint64_t size_class(std::uint64_t bytes, std::uint64_t limit) {
   const std::uint64_t wanted = std::max<std::uint64_t>(bytes, 256);
-  const std::uint64_t step = std::bit_floor(wanted) / 4;
-  return std::min((wanted + step - 1) / step * step, limit);
+  const int step_bits =
+      static_cast<int>(std::bit_width(wanted)) - 3;  // a quarter of the power of two below
+  const std::uint64_t step = std::uint64_t{1} << step_bits;
+  return std::min(((wanted + step - 1) >> step_bits) << step_bits, limit);
 }
 
 MemoryPtr MemoryPool::take(std::uint64_t size) {

@@ -10,9 +10,8 @@
 namespace kiln::wgpu {
 namespace {
 
-[[noreturn]] void refuse(Gpu& gpu, const KernelId& id, std::string_view label, Fault fault) {
-  if (fault.message.find("device is lost") != std::string::npos)
-    gpu.raise(std::move(fault), std::string(label));
+[[noreturn]] void refuse(Gpu& gpu, const KernelId& id, std::string_view label, const Fault& fault) {
+  if (is_loss(fault.message)) gpu.throw_fault(fault, std::string(label));
   std::string hint;
   if (!gpu.limits.f16 && id.source.find("f16") != std::string::npos) {
     hint = fmt::format("the kernel uses f16, which the device \"{}\" was opened without or lacks. ",
@@ -32,7 +31,7 @@ ShaderModuleHandle make_module(Gpu& gpu, const KernelId& id, std::string_view la
                                 ? wgpuDeviceCreateShaderModuleTrusted(gpu.device.get(), &descriptor,
                                                                       WGPUShaderRuntimeChecks_None)
                                 : wgpuDeviceCreateShaderModule(gpu.device.get(), &descriptor));
-  if (auto fault = scope.take()) refuse(gpu, id, label, std::move(*fault));
+  if (auto fault = scope.take()) refuse(gpu, id, label, *fault);
   return module;
 }
 
@@ -64,6 +63,7 @@ ComputePipelineHandle make_handle(Gpu& gpu, const KernelId& id, std::string_view
                                   WGPUShaderModule module,
                                   const std::vector<Pipeline::Group>& groups) {
   std::vector<WGPUBindGroupLayout> layouts;
+  layouts.reserve(groups.size());
   for (const Pipeline::Group& group : groups) layouts.push_back(group.layout->handle.get());
   WGPUPipelineLayoutDescriptor layout_descriptor = WGPU_PIPELINE_LAYOUT_DESCRIPTOR_INIT;
   layout_descriptor.bindGroupLayoutCount = layouts.size();
@@ -126,7 +126,7 @@ std::shared_ptr<const Pipeline> compile_pipeline(const std::shared_ptr<Gpu>& gpu
     pipeline->handle = make_handle(*gpu, id, label, module.get(), pipeline->groups);
     auto fault = scope.take();
     if (!fault) return pipeline;
-    if (!learn_size(*fault, id, pipeline->min_bytes)) refuse(*gpu, id, label, std::move(*fault));
+    if (!learn_size(*fault, id, pipeline->min_bytes)) refuse(*gpu, id, label, *fault);
   }
 }
 

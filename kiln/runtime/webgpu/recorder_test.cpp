@@ -1,5 +1,7 @@
 #include "kiln/runtime/webgpu/recorder.hpp"
 
+#include <thread>
+
 #include "kiln/runtime/webgpu/test_support.hpp"
 
 namespace kiln::wgpu {
@@ -26,6 +28,29 @@ TEST(Recorder, AFaultThatNobodyForesawIsThrownAndTheNextBatchWorks) {
   EXPECT_NO_THROW(recorder.flush());
   EXPECT_EQ(recorder.submits(), 1U);
   gpu->wait();
+  EXPECT_NO_THROW(gpu->check());
+}
+
+TEST(ErrorScope, SeesTheFaultsOfItsOwnThreadAlone) {
+  const std::shared_ptr<Gpu> gpu = open_gpu(choose_adapter("", AdapterKind::any), false);
+  const auto fail = [&] {
+    WGPUBufferDescriptor descriptor = WGPU_BUFFER_DESCRIPTOR_INIT;
+    descriptor.size = UINT64_C(1) << 62;
+    descriptor.usage = WGPUBufferUsage_Storage;
+    const BufferHandle refused(wgpuDeviceCreateBuffer(gpu->device.get(), &descriptor));
+  };
+  ErrorScope scope(*gpu);
+  std::jthread([&] {
+    ErrorScope other(*gpu);
+    fail();
+    EXPECT_TRUE(other.take());
+  }).join();
+  EXPECT_FALSE(scope.take());
+  std::jthread(fail).join();  // nobody catches it there: the device's next caller is told
+  EXPECT_FALSE(scope.take());
+  EXPECT_THROW(gpu->check(), Error);
+  fail();
+  EXPECT_TRUE(scope.take());
   EXPECT_NO_THROW(gpu->check());
 }
 

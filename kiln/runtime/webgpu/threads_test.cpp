@@ -11,6 +11,7 @@ using ::testing::Each;
 template <class Work>
 void at_once(int count, Work work) {
   std::vector<std::jthread> threads;
+  threads.reserve(static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i) {
     threads.emplace_back([i, &work] { EXPECT_NO_THROW(work(i)); });
   }

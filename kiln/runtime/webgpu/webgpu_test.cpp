@@ -38,7 +38,7 @@ TEST(WebGpu, StatesTheAdaptersOwnLimits) {
 TEST(WebGpu, EqualOptionsGiveTheSameOpenedAdapter) {
   const Device a = webgpu::device();
   EXPECT_TRUE(a.same_as(webgpu::device()));
-  EXPECT_TRUE(a.same_as(a.autodiff().fallback(true)));
+  EXPECT_TRUE(a.same_as(a.autodiff()));
   EXPECT_FALSE(a.same_as(webgpu::device({.f16 = false})));
 }
 
@@ -78,13 +78,11 @@ TEST(WebGpu, PicksByNameAndKindInTheOrderOfTheList) {
 
 TEST(WebGpu, AnAdjustedDeviceIsACopy) {
   const Device device = webgpu::device();
-  const Device training = device.autodiff(Checkpointing::balanced).fallback(true);
+  const Device training = device.autodiff(Checkpointing::balanced);
   EXPECT_TRUE(training.has_autodiff());
   EXPECT_EQ(training.checkpointing(), Checkpointing::balanced);
-  EXPECT_TRUE(training.allows_fallback());
   EXPECT_FALSE(device.has_autodiff());
   EXPECT_FALSE(training.plain().has_autodiff());
-  EXPECT_TRUE(training.plain().allows_fallback());
 }
 
 }  // namespace

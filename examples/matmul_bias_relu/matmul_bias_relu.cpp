@@ -1,0 +1,79 @@
+#include "matmul_bias_relu.hpp"
+
+#include <fmt/format.h>
+
+#include "matmul_bias_relu_wgsl.hpp"
+#include "rules.hpp"
+
+namespace example {
+
+static_assert(Extension<MatmulBiasRelu>);  // faults show here, at the definition
+
+TensorSpec matmul_bias_relu_spec(std::string_view op, const TensorSpec& lhs, const TensorSpec& rhs,
+                                 const TensorSpec& bias) {
+  const auto operands = [&] {
+    return fmt::format("(lhs {}, rhs {}, bias {})", to_string(lhs), to_string(rhs),
+                       to_string(bias));
+  };
+  const int ranks[] = {lhs.shape.rank(), rhs.shape.rank()};
+  if (ranks[0] >= 2 && ranks[1] >= 2 && ranks[0] != ranks[1]) {
+    throw ShapeError(fmt::format("{}: lhs and rhs must have the same rank {}", op, operands()));
+  }
+  // Refuses a rank below two, contraction dimensions that differ, batch dimensions that do not
+  // broadcast, and dtypes that differ or are no floats.
+  const TensorSpec out = matmul_spec(op, lhs, rhs);
+  if (bias.shape != out.shape) {
+    throw ShapeError(
+        fmt::format("{}: bias must have the output's shape {}; broadcast_to copies nothing {}", op,
+                    to_string(out.shape), operands()));
+  }
+  if (bias.dtype != out.dtype) {
+    throw DTypeError(fmt::format("{}: bias must have the dtype of lhs and rhs {}", op, operands()));
+  }
+  return out;
+}
+
+TensorSpec MatmulBiasRelu::output(const TensorSpec& lhs, const TensorSpec& rhs,
+                                  const TensorSpec& bias) {
+  return matmul_bias_relu_spec(name, lhs, rhs, bias);
+}
+
+webgpu::Launch MatmulBiasRelu::webgpu_kernel(const Operand& lhs, const Operand&, const Operand&,
+                                             const Operand& out) {
+  return {.source = KernelSource::wgsl(matmul_bias_relu_wgsl),
+          .workgroup = {16, 16, 1},
+          .params = {{"m", out.dim(-2)}, {"k", lhs.dim(-1)}, {"n", out.dim(-1)}},
+          .grid = {ceil_div(out.dim(-1), 16), ceil_div(out.dim(-2), 16), out.batch()},
+          .trusted = true};  // it guards itself; check_op's canaries are the licence to say so
+}
+
+MatmulBiasRelu::Saved MatmulBiasRelu::save(const Saver& saver, const AnyTensor& lhs,
+                                           const AnyTensor& rhs, const AnyTensor&,
+                                           const AnyTensor& out) {
+  return {saver.keep_if(rhs.tracked(), lhs), saver.keep_if(lhs.tracked(), rhs), saver.keep(out)};
+}
+
+void MatmulBiasRelu::backward(const Saved& saved, const AnyTensor& grad, Grads<3>& grads) {
+  const AnyTensor g = relu_backward(saved.out.get(), grad);
+  auto& [lhs, rhs, bias] = grads;
+  // Reduced: summed over the batch dimensions along which an operand broadcast.
+  if (lhs) lhs.set_reduced(matmul(g, transpose(saved.rhs.get())));
+  if (rhs) rhs.set_reduced(matmul(transpose(saved.lhs.get()), g));
+  if (bias) bias.set(g);
+}
+
+AnyTensor MatmulBiasRelu::reference(const AnyTensor& lhs, const AnyTensor& rhs,
+                                    const AnyTensor& bias) {
+  return relu(matmul(lhs, rhs) + bias);
+}
+
+Tensor<3> matmul_bias_relu(const Tensor<3>& lhs, const Tensor<3>& rhs, const Tensor<3>& bias) {
+  return apply(MatmulBiasRelu{}, lhs, rhs, bias);
+}
+
+Tensor<3> matmul_bias_relu_reference(const Tensor<3>& lhs, const Tensor<3>& rhs,
+                                     const Tensor<3>& bias) {
+  return MatmulBiasRelu::reference(lhs, rhs, bias);
+}
+
+}  // namespace example

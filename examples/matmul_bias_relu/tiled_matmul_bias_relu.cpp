@@ -1,0 +1,28 @@
+// The production form: not a line of WGSL, the library's tiled matrix product with an end of our
+// own.
+#include "matmul_bias_relu.hpp"
+#include "rules.hpp"
+
+namespace example {
+
+static_assert(Extension<TiledMatmulBiasRelu>);
+
+TensorSpec TiledMatmulBiasRelu::output(const TensorSpec& lhs, const TensorSpec& rhs,
+                                       const TensorSpec& bias) {
+  return matmul_bias_relu_spec(name, lhs, rhs, bias);
+}
+
+webgpu::Launch TiledMatmulBiasRelu::webgpu_kernel(const Operand& lhs, const Operand& rhs,
+                                                  const Operand&, const Operand& out,
+                                                  const Limits& limits) {
+  webgpu::Launch launch = webgpu::tiled_matmul(lhs, rhs, out, limits);
+  launch.store = epilogue([](Expr value, Expr bias) { return relu(value + bias); }, {"bias"});
+  return launch;
+}
+
+Tensor<3> tiled_matmul_bias_relu(const Tensor<3>& lhs, const Tensor<3>& rhs,
+                                 const Tensor<3>& bias) {
+  return apply(TiledMatmulBiasRelu{}, lhs, rhs, bias);
+}
+
+}  // namespace example

@@ -1,0 +1,108 @@
+#pragma once
+/// Shows that what an operation computes is what its reference says.
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kiln/check/checked_op.hpp"
+#include "kiln/check/report.hpp"
+#include "kiln/runtime/device.hpp"
+
+namespace kiln {
+
+/// Input shapes to try, one for each input of the operation.
+///
+///     CheckCase{"broadcast lhs", {{1, 5, 7}, {3, 7, 6}, {3, 5, 6}}, 7}
+struct CheckCase {
+  std::string name;
+  std::vector<Shape> inputs;
+  /// How many terms are added up for one element of the result, such as the K of a matrix product:
+  /// tolerances grow with its square root.
+  std::int64_t length = 1;
+};
+
+/// What values an input gets: evenly from [low, high). An input of another dtype than the one being
+/// checked, such as indices, says so, and gets whole numbers where it is no float.
+struct InputValues {
+  double low = -2;
+  double high = 2;
+  std::optional<DType> dtype{};
+};
+
+/// Two numbers agree if |a - b| <= absolute + relative * |b|, both times the root of the number of
+/// terms that were added up.
+struct Tolerance {
+  double absolute = 0;
+  double relative = 0;
+};
+
+struct CheckOptions {
+  std::vector<Device> devices;
+  std::vector<CheckCase> cases;
+  /// Empty: f32, and f16 where the adapter has it.
+  std::vector<DType> dtypes{};
+  /// By position; inputs beyond the end get the default.
+  std::vector<InputValues> inputs{};
+  Tolerance f32{1e-5, 1e-5};
+  /// Against a reference in f32.
+  Tolerance f16{2e-3, 2e-3};
+  /// False: only values are checked.
+  bool gradients = true;
+  /// Elements of each input and case whose gradient is compared with finite differences.
+  int difference_samples = 4;
+  std::uint64_t seed = 1;
+};
+
+/// Checks an operation on every device, in every dtype and case:
+///
+/// - values and all gradients against the reference (f16 against the reference in f32), also with
+///   one input tracked alone, and gradients against finite differences of the reference;
+/// - the result's shape and dtype against the output rule, and the rule against the reference;
+/// - the same from strided inputs: transposed, sliced and broadcast views; so are incoming
+///   gradients;
+/// - one NaN in each input: it must appear exactly where the reference has it, forward and
+///   backward;
+/// - both checkpointing strategies, and one tensor as two inputs where shapes allow;
+/// - memory: outputs are poisoned before and have canaries behind them; inputs stay as they were.
+///
+/// The operation needs a rule `reference` or `body`; one without a gradient is checked without.
+/// Nothing is thrown for what the operation does wrong: it is in the report. Throws Error for
+/// options that name no device or no case, or a case of another number of inputs.
+///
+///     const CheckReport report = check_op(MatmulBiasRelu{}, {.devices = {webgpu::device()},
+///                                                            .cases = matmul_cases()});
+///     EXPECT_TRUE(report.passed()) << report.table();
+template <class Op>
+CheckReport check_op(const Op& op, const CheckOptions& options);
+
+/// The same against a reference that stands elsewhere: a function of the inputs.
+///
+///     check_op(Swish{}, [](const AnyTensor& x) { return x * sigmoid(x); }, options);
+template <class Op, class Reference>
+CheckReport check_op(const Op& op, const Reference& reference, const CheckOptions& options);
+
+/// The same for anything that turns tensors into tensors, such as a public function; there is no
+/// output rule to compare then. `op.run` and `op.reference` must be set.
+CheckReport check_function(const CheckedOp& op, const CheckOptions& options);
+
+/// Cases for an operation of lhs [..., M, K], rhs [..., K, N] and, if `bias`, a bias of the
+/// result's shape: sizes that are no multiple of a tile, more than one tile, broadcast on each
+/// side, square, empty, K = 0. Of ranks 2 to 4, or of one rank alone.
+std::vector<CheckCase> matmul_cases(bool bias = true, int rank = 0);
+
+/// Cases for an elementwise operation of `inputs` inputs; where there are several, each broadcasts
+/// in turn.
+std::vector<CheckCase> elementwise_cases(int inputs);
+
+template <class Op>
+CheckReport check_op(const Op& op, const CheckOptions& options) {
+  return check_function(check::erase(op), options);
+}
+
+template <class Op, class Reference>
+CheckReport check_op(const Op& op, const Reference& reference, const CheckOptions& options) {
+  return check_function(check::erase(op, reference), options);
+}
+
+}  // namespace kiln

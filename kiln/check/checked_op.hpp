@@ -1,0 +1,109 @@
+#pragma once
+/// An operation as check_op sees it: functions over tensors, the struct of rules behind them
+/// erased.
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kiln/tensor/apply.hpp"
+
+namespace kiln {
+
+using TensorFunction = std::function<std::vector<AnyTensor>(std::span<const AnyTensor>)>;
+
+/// What is checked, and against what.
+///
+///     CheckedOp{.name = "matmul", .inputs = {"lhs", "rhs"},
+///               .run = [](auto in) { return std::vector{matmul(in[0], in[1])}; },
+///               .reference = [](auto in) { return std::vector{slow_matmul(in[0], in[1])}; }}
+struct CheckedOp {
+  std::string name;
+  std::vector<std::string> inputs;
+  std::vector<std::string> outputs{};  ///< names for messages; "out" where there are too few
+  TensorFunction run;
+  TensorFunction reference{};
+  /// The output rule; none if empty.
+  std::function<std::vector<TensorSpec>(std::span<const TensorSpec>)> output{};
+  bool differentiable = true;
+  /// Of an elementwise operation without a rule `reference`: evaluated on the host in double
+  /// precision.
+  BodyPtr body{};
+  std::vector<double> params{};
+};
+
+namespace check {
+
+template <class Op>
+constexpr std::size_t arity() {
+  if constexpr (detail::HasBody<Op>) {
+    return detail::Signature<&Op::body>::arity;
+  } else {
+    return detail::Traits<Op>::arity;
+  }
+}
+
+/// A result, structured or not, as a list.
+template <class Op, class Result>
+std::vector<AnyTensor> listed(const Op& op, std::span<const AnyTensor> in, const Result& result) {
+  if constexpr (std::is_base_of_v<AnyTensor, Result>) {
+    return {result};
+  } else {
+    std::vector<AnyTensor> leaves;
+    detail::flatten(detail::output_of(op, detail::specs_of<Op>(in)), result, leaves);
+    return leaves;
+  }
+}
+
+template <class Op, class Reference>
+CheckedOp erase(const Op& op, const Reference& reference) {
+  constexpr std::size_t n = arity<Op>();
+  static_assert(n > 0, "kiln: check_op needs an operation with inputs");
+  CheckedOp checked{.name = std::string(Op::name)};
+  if constexpr (detail::HasInputs<Op>) {
+    checked.inputs.assign(std::begin(Op::inputs), std::end(Op::inputs));
+  } else {
+    for (std::size_t i = 0; i < n; ++i) checked.inputs.push_back("x" + std::to_string(i));
+  }
+  checked.run = [op](std::span<const AnyTensor> in) {
+    const auto call = [&](const auto&... t) { return apply(op, t...); };
+    return listed(op, in, detail::spread<n>(in, call));
+  };
+  if constexpr (detail::HasOutput<Op>) {
+    const auto& names = detail::output_names<Op>;
+    checked.outputs.assign(names.begin(), names.end());
+    checked.output = [op](std::span<const TensorSpec> in) {
+      const auto spec = detail::output_of(op, in);
+      std::vector<TensorSpec> specs;
+      detail::flatten(spec, spec, specs);
+      return specs;
+    };
+    checked.differentiable = detail::has_gradient_rule<Op> ||
+                             detail::selects<Op, Default<Autodiff>> ||
+                             !(detail::has_compute_rule<Op> || detail::HasReduction<Op>);
+  }
+  if constexpr (!std::is_same_v<Reference, std::nullptr_t>) {
+    checked.reference = [op, reference](std::span<const AnyTensor> in) {
+      return listed(op, in, detail::spread<n>(in, reference));
+    };
+  } else {
+    checked.body = detail::body_of(op);
+    checked.params = detail::param_values(op);
+  }
+  return checked;
+}
+
+template <class Op>
+CheckedOp erase(const Op& op) {
+  static_assert(detail::HasReference<Op> || detail::HasBody<Op>,
+                "kiln: check_op compares with a rule 'reference' (or 'body'); add it, or pass a "
+                "reference: check_op(op, reference, options)");
+  if constexpr (detail::HasReference<Op>) {
+    return erase(op, [op](const auto&... t) { return op.reference(t...); });
+  } else {
+    return erase(op, nullptr);
+  }
+}
+
+}  // namespace check
+}  // namespace kiln

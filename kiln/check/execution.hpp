@@ -1,0 +1,40 @@
+#pragma once
+/// Running the operation once, with everything about it observed.
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kiln/check/reference.hpp"
+
+namespace kiln::check {
+
+/// How the operation is to be run.
+struct Setup {
+  std::vector<Form> forms;    ///< of each input; none given: dense
+  std::vector<bool> tracked;  ///< which inputs want a gradient; none given: no gradients at all
+  Form seed_form{};           ///< of the incoming gradients
+  Checkpointing checkpointing = Checkpointing::keep;
+  /// Inputs are results of a cheap operation, and results are used by another and dropped: what
+  /// may be recomputed is.
+  bool in_a_chain = false;
+  /// The first tensor of these two is given as both.
+  std::optional<std::pair<std::size_t, std::size_t>> shared{};
+};
+
+/// What came of it. Nothing is thrown: what went wrong is text.
+struct Outcome {
+  HostArrays out;
+  std::vector<bool> tracked;
+  HostArrays gradients;  ///< of the tracked inputs, by position
+  std::string forward_error;
+  bool wrong_spec = false;  ///< the forward error is about a shape or a dtype
+  std::string backward_error;
+  std::string memory_error;
+};
+
+/// Runs `op` on inputs of the arrays' own dtypes, forward and, if an input is tracked, backward.
+Outcome execute(const CheckedOp& op, const Device& device, const HostArrays& in,
+                const HostArrays& seeds, const Setup& setup);
+
+}  // namespace kiln::check

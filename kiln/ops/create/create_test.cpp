@@ -1,0 +1,184 @@
+#include "kiln/ops/create/create.hpp"
+
+#include "kiln/ops/reduce/reduce.hpp"
+#include "kiln/ops/test_support.hpp"
+
+namespace kiln {
+namespace {
+
+using test::device;
+using test::message_of;
+using test::values;
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TEST(Create, TensorsOfGivenValues) {
+  EXPECT_THAT(tensor({1.5F, 2.5F}, {2}, device()).to_vector(), ElementsAre(1.5F, 2.5F));
+  EXPECT_THAT(tensor({-1, 2}, {2}, device()).to_vector<std::int32_t>(), ElementsAre(-1, 2));
+  EXPECT_THAT(tensor({1U, 4000000000U}, {2}, device()).to_vector<std::uint32_t>(),
+              ElementsAre(1U, 4000000000U));
+  EXPECT_THAT(tensor({true, false, true}, {3}, device()).to_vector<bool>(),
+              ElementsAre(true, false, true));
+  EXPECT_THAT(values(tensor({float16(0.1F), float16(2), float16(3)}, {3}, device())),
+              ElementsAre(static_cast<float>(float16(0.1F)), 2, 3));
+  EXPECT_EQ(tensor<float>({}, {0, 3}, device()).shape(), (Shape{0, 3}));
+  EXPECT_EQ(tensor({7.0F}, {}, device()).item(), 7);
+  EXPECT_THAT(message_of<ShapeError>([] { (void)tensor({1.0F}, {2}, device()); }),
+              AllOf(HasSubstr("tensor: 1 values"), HasSubstr("[2]")));
+}
+
+TEST(Create, ValuesAreCopiedAtOnce) {
+  std::vector<float> x{1, 2};
+  const AnyTensor t = tensor(x, {2}, device());
+  x = {7, 7};
+  EXPECT_THAT(values(t), ElementsAre(1, 2));
+}
+
+TEST(Create, ManyUploadsKeepTheirOrder) {
+  std::vector<AnyTensor> all;
+  for (int i = 0; i < 300; ++i)
+    all.push_back(tensor(std::vector<float>(7, static_cast<float>(i)), {7}, device()));
+  for (int i = 0; i < 300; ++i) EXPECT_THAT(values(all[static_cast<std::size_t>(i)]), Each(i));
+}
+
+TEST(Create, FullOfEveryDType) {
+  EXPECT_THAT(values(full({2, 3}, 2.5, device())), AllOf(Each(2.5F), ::testing::SizeIs(6)));
+  EXPECT_THAT(values(full({3}, 0.1, device(), DType::f16)),
+              Each(static_cast<float>(float16(0.1F))));
+  EXPECT_THAT(full({2}, -7, device(), DType::i32).to_vector<std::int32_t>(), Each(-7));
+  EXPECT_THAT(full({2}, 4e9, device(), DType::u32).to_vector<std::uint32_t>(), Each(4000000000U));
+  EXPECT_THAT(full({2}, 1, device(), DType::boolean).to_vector<bool>(), Each(true));
+  EXPECT_THAT(values(zeros({3}, device())), Each(0));
+  EXPECT_THAT(values(ones({}, device())), ElementsAre(1));
+  EXPECT_THAT(values(full({1}, INFINITY, device())), Each(INFINITY));
+  EXPECT_TRUE(std::isnan(values(full({1}, NAN, device()))[0]));
+  EXPECT_EQ(zeros({0, 2}, device()).shape(), (Shape{0, 2}));
+  EXPECT_THAT(message_of<DTypeError>([] { (void)full({1}, 0.5, device(), DType::i32); }),
+              AllOf(HasSubstr("full"), HasSubstr("0.5")));
+  EXPECT_THROW((void)full({1}, -1, device(), DType::u32), DTypeError);
+}
+
+TEST(Create, ArangeCounts) {
+  EXPECT_THAT(values(arange(4, device())), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(values(arange(3, device(), DType::f32, 0.5, -0.25)), ElementsAre(0.5F, 0.25F, 0));
+  EXPECT_THAT(arange(3, device(), DType::i32, -1).to_vector<std::int32_t>(), ElementsAre(-1, 0, 1));
+  EXPECT_THAT(arange(3, device(), DType::u32, 5, 2).to_vector<std::uint32_t>(),
+              ElementsAre(5U, 7U, 9U));
+  EXPECT_THAT(values(arange(3, device(), DType::f16)), ElementsAre(0, 1, 2));
+  EXPECT_TRUE(values(arange(0, device())).empty());
+  EXPECT_THROW((void)arange(-1, device()), ShapeError);
+  EXPECT_THAT(message_of<DTypeError>([] { (void)arange(1, device(), DType::boolean); }),
+              HasSubstr("arange"));
+}
+
+TEST(Create, ArangeOfIntegersIsExact) {
+  EXPECT_THAT(arange(3, device(), DType::i32, 16777216).to_vector<std::int32_t>(),
+              ElementsAre(16777216, 16777217, 16777218));
+  EXPECT_THAT(arange(2, device(), DType::u32, 4294967294.0).to_vector<std::uint32_t>(),
+              ElementsAre(4294967294U, 4294967295U));
+  EXPECT_THAT(arange(2, device(), DType::i32, 7, -16777217).to_vector<std::int32_t>(),
+              ElementsAre(7, 7 - 16777217));
+  EXPECT_THROW((void)arange(2, device(), DType::i32, 0.5), DTypeError);
+  EXPECT_THROW((void)arange(2, device(), DType::u32, 0, -1), DTypeError);
+}
+
+// Threefry-2x32-20 of an all-zero counter and key is (0x6b200159, 0x99ba4efe) in the authors'
+// known-answer tests.
+TEST(Create, RandomNumbersAreThreefrys) {
+  const float first = static_cast<float>(0x6b200159U >> 8U) / 16777216;
+  const float second = static_cast<float>(0x99ba4efeU >> 8U) / 16777216;
+  EXPECT_EQ(random_uniform({1}, 0, device()).item(), first);
+  EXPECT_NEAR(random_normal({1}, 0, device()).item(),
+              std::sqrt(-2 * std::log(1 - double{first})) * std::cos(2 * M_PI * double{second}),
+              1e-5);
+}
+
+TEST(Create, OneSeedGivesOneSequence) {
+  const std::vector<float> a = values(random_uniform({100}, 7, device()));
+  EXPECT_EQ(values(random_uniform({100}, 7, device())), a);
+  EXPECT_EQ(values(random_uniform({10, 10}, 7, device())), a)
+      << "element i depends on the seed and i alone";
+  const std::vector<float> longer = values(random_uniform({1000}, 7, device()));
+  EXPECT_EQ(std::vector(longer.begin(), longer.begin() + 100), a);
+  EXPECT_EQ(values(random_uniform({100}, 7, webgpu::device({.f16 = false}))), a);
+  EXPECT_NE(values(random_uniform({100}, 8, device())), a);
+  EXPECT_NE(values(random_uniform({100}, 7 + (1ULL << 32U), device())), a)
+      << "all 64 bits of a seed count";
+}
+
+TEST(Create, UniformNumbersFillTheirInterval) {
+  const std::vector<float> x = values(random_uniform({50000}, 1, device(), -2, 6));
+  double sum = 0;
+  double squares = 0;
+  for (const float v : x) {
+    ASSERT_TRUE(v >= -2 && v < 6) << v;
+    sum += double{v};
+    squares += double{v} * double{v};
+  }
+  const double mean = sum / 50000;
+  EXPECT_NEAR(mean, 2, 0.06);
+  EXPECT_NEAR(squares / 50000 - mean * mean, 64.0 / 12, 0.1);
+}
+
+TEST(Create, NormalNumbersHaveMeanDeviationAndTails) {
+  const std::vector<float> x = values(random_normal({50000}, 1, device(), 3, 2));
+  double sum = 0;
+  double squares = 0;
+  int beyond = 0;
+  for (const float v : x) {
+    ASSERT_TRUE(std::isfinite(v));
+    sum += double{v};
+    squares += double{v} * double{v};
+    beyond += std::abs(v - 3) > 4 ? 1 : 0;
+  }
+  const double mean = sum / 50000;
+  EXPECT_NEAR(mean, 3, 0.04);
+  EXPECT_NEAR(std::sqrt(squares / 50000 - mean * mean), 2, 0.03);
+  EXPECT_NEAR(beyond / 50000.0, 0.0455, 0.005) << "beyond two deviations";
+}
+
+TEST(Create, RandomF16AndOddCounts) {
+  const AnyTensor h = random_normal({3, 5}, 2, device(), 0, 1, DType::f16);
+  EXPECT_EQ(h.dtype(), DType::f16);
+  const std::vector<float> f = values(random_normal({3, 5}, 2, device()));
+  for (std::size_t i = 0; i < 15; ++i) EXPECT_EQ(values(h)[i], static_cast<float>(float16(f[i])));
+  EXPECT_TRUE(values(random_uniform({0}, 1, device())).empty());
+  EXPECT_THAT(
+      message_of<DTypeError>([] { (void)random_uniform({1}, 1, device(), 0, 1, DType::i32); }),
+      HasSubstr("random"));
+}
+
+TEST(Create, ANewSeedOrRangeCompilesNothing) {
+  (void)random_uniform({10}, 1, device());
+  const auto spent = test::counted([] {
+    for (int i = 0; i < 10; ++i)
+      (void)random_uniform({10}, static_cast<std::uint64_t>(i), device(), i, i + 1);
+  });
+  EXPECT_EQ(spent.compiled, 0U);
+}
+
+TEST(Create, LargeCountsFoldTheirGrid) {
+  const std::int64_t n = 65535LL * 64 + 65;
+  EXPECT_EQ(values(slice(arange(n, device()), 0, n - 1))[0], static_cast<float>(n - 1));
+  const AnyTensor x = random_uniform({n}, 3, device());
+  EXPECT_EQ(values(slice(x, 0, 100, 103)),
+            values(slice(random_uniform({200}, 3, device()), 0, 100, 103)));
+  EXPECT_NEAR(mean(slice(x, 0, n - 1000)).item(), 0.5, 0.05);
+}
+
+TEST(Create, FromRawTakesABufferOfTheDevice) {
+  const webgpu::Client client(device().shared_runtime(), "test");
+  const std::vector<float> x{1, 2, 3};
+  const AnyTensor t = from_raw(client.create(std::span<const float>(x), {3}), device().autodiff());
+  EXPECT_THAT(values(t), ElementsAre(1, 2, 3));
+  EXPECT_TRUE(t.require_grad().tracked());
+  EXPECT_THAT(message_of<Error>([] { (void)from_raw({}, device()); }), HasSubstr("from_raw"));
+  EXPECT_THAT(message_of<DeviceError>(
+                  [&] { (void)from_raw(t.value().raw(), webgpu::device({.f16 = false})); }),
+              HasSubstr("from_raw"));
+}
+
+}  // namespace
+}  // namespace kiln

@@ -1,0 +1,383 @@
+#include "kiln/ops/elementwise/elementwise.hpp"
+
+#include "kiln/ops/test_support.hpp"
+
+namespace kiln {
+namespace {
+
+using test::expect_near;
+using test::make;
+using test::make_wave;
+using test::message_of;
+using test::values;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr float inf = std::numeric_limits<float>::infinity();
+
+struct Unary {
+  const char* name;
+  AnyTensor (*run)(const AnyTensor&);
+  double (*expected)(double);
+  bool positive = false;  ///< defined above 0 only
+};
+
+double phi(double x) { return 0.5 * std::erfc(-x / M_SQRT2); }
+
+const std::vector<Unary>& unary() {
+  static const std::vector<Unary> all{
+      {"neg", [](const AnyTensor& x) { return -x; }, [](double x) { return -x; }},
+      {"abs", abs, [](double x) { return std::abs(x); }},
+      {"exp", exp, [](double x) { return std::exp(x); }},
+      {"log", log, [](double x) { return std::log(x); }, true},
+      {"sqrt", sqrt, [](double x) { return std::sqrt(x); }, true},
+      {"rsqrt", rsqrt, [](double x) { return 1 / std::sqrt(x); }, true},
+      {"tanh", tanh, [](double x) { return std::tanh(x); }},
+      {"sigmoid", sigmoid, [](double x) { return 1 / (1 + std::exp(-x)); }},
+      {"relu", relu, [](double x) { return x <= 0 ? 0 : x; }},
+      {"gelu", gelu, [](double x) { return x * phi(x); }},
+      {"silu", silu, [](double x) { return x / (1 + std::exp(-x)); }},
+      {"erf", erf, [](double x) { return std::erf(x); }},
+      {"x + 2.5", [](const AnyTensor& x) { return x + 2.5; }, [](double x) { return x + 2.5; }},
+      {"x - 2.5", [](const AnyTensor& x) { return x - 2.5; }, [](double x) { return x - 2.5; }},
+      {"x * 2.5", [](const AnyTensor& x) { return x * 2.5; }, [](double x) { return x * 2.5; }},
+      {"x / 2.5", [](const AnyTensor& x) { return x / 2.5; }, [](double x) { return x / 2.5; }},
+      {"2.5 + x", [](const AnyTensor& x) { return 2.5 + x; }, [](double x) { return 2.5 + x; }},
+      {"2.5 - x", [](const AnyTensor& x) { return 2.5 - x; }, [](double x) { return 2.5 - x; }},
+      {"2.5 * x", [](const AnyTensor& x) { return 2.5 * x; }, [](double x) { return 2.5 * x; }},
+      {"2.5 / x", [](const AnyTensor& x) { return 2.5 / x; }, [](double x) { return 2.5 / x; }},
+      {"pow(x, 3)", [](const AnyTensor& x) { return pow(x, 3); },
+       [](double x) { return std::pow(x, 3); }},
+      {"pow(x, 2.5)", [](const AnyTensor& x) { return pow(x, 2.5); },
+       [](double x) { return std::pow(x, 2.5); }, true},
+      {"clamp", [](const AnyTensor& x) { return clamp(x, -0.25, 0.5); },
+       [](double x) { return std::clamp(x, -0.25, 0.5); }},
+  };
+  return all;
+}
+
+std::vector<float> numbers(const Unary& op, std::int64_t count) {
+  std::vector<float> x = test::wave(count);
+  for (float& v : x) v = op.positive ? std::abs(v) * 3 : v * 3;
+  return x;
+}
+
+TEST(Elementwise, UnaryValuesInF32AndF16) {
+  for (const Unary& op : unary()) {
+    for (const DType dtype : {DType::f32, DType::f16}) {
+      const AnyTensor x = make(numbers(op, 37), {37}, dtype);
+      const AnyTensor y = op.run(x);
+      EXPECT_EQ(y.spec(), x.spec());
+      std::vector<double> expected;
+      for (const float v : values(x)) expected.push_back(op.expected(v));
+      expect_near(values(y), expected, test::tolerance_of(dtype), op.name);
+    }
+  }
+}
+
+TEST(Elementwise, UnaryGradientsAgreeWithDifferences) {
+  for (const Unary& op : unary()) {
+    std::vector<float> x = numbers(op, 7);
+    for (float& v : x) v = op.positive ? v + 0.3F : v;
+    test::expect_gradients(
+        op.name, [&](const auto& in) { return op.run(in[0]); }, {make(x, {7})}, 5e-3);
+  }
+}
+
+TEST(Elementwise, UnaryGradientsInF16AreThoseOfF32) {
+  for (const Unary& op : unary()) {
+    std::vector<float> x = numbers(op, 8);
+    for (float& v : x) v = static_cast<float>(float16(op.positive ? v + 0.5F : v));
+    const auto f = [&](const std::vector<AnyTensor>& in) { return op.run(in[0]); };
+    const AnyTensor f16 = test::gradients_of(f, {make(x, {8}, DType::f16)})[0];
+    EXPECT_EQ(f16.dtype(), DType::f16);
+    expect_near(values(f16), test::doubles(values(test::gradients_of(f, {make(x, {8})})[0])), 8e-3,
+                op.name);
+  }
+}
+
+struct Binary {
+  const char* name;
+  AnyTensor (*run)(const AnyTensor&, const AnyTensor&);
+  double (*expected)(double, double);
+};
+
+const std::vector<Binary>& binary() {
+  static const std::vector<Binary> all{
+      {"add", add, [](double a, double b) { return a + b; }},
+      {"sub", sub, [](double a, double b) { return a - b; }},
+      {"mul", mul, [](double a, double b) { return a * b; }},
+      {"div", div, [](double a, double b) { return a / b; }},
+      {"pow", [](const AnyTensor& a, const AnyTensor& b) { return pow(abs(a) + 0.5, b); },
+       [](double a, double b) { return std::pow(std::abs(a) + 0.5, b); }},
+      {"minimum", minimum, [](double a, double b) { return std::min(a, b); }},
+      {"maximum", maximum, [](double a, double b) { return std::max(a, b); }},
+  };
+  return all;
+}
+
+TEST(Elementwise, BinaryValuesInF32AndF16) {
+  for (const Binary& op : binary()) {
+    for (const DType dtype : {DType::f32, DType::f16}) {
+      const AnyTensor a = make_wave({33}, 0, dtype);
+      const AnyTensor b = make_wave({33}, 1, dtype);
+      std::vector<double> expected;
+      for (std::size_t i = 0; i < 33; ++i)
+        expected.push_back(op.expected(values(a)[i], values(b)[i]));
+      expect_near(values(op.run(a, b)), expected, 2 * test::tolerance_of(dtype), op.name);
+    }
+  }
+}
+
+TEST(Elementwise, BinaryGradientsAgreeWithDifferencesAndReduceOverBroadcasts) {
+  for (const Binary& op : binary()) {
+    const auto f = [&](const std::vector<AnyTensor>& in) { return op.run(in[0], in[1] + 1.6); };
+    test::expect_gradients(op.name, f, {make_wave({2, 3}), make_wave({2, 3}, 1)}, 6e-3);
+    test::expect_gradients(op.name, f, {make_wave({2, 1}), make_wave({3}, 1)}, 6e-3);
+  }
+}
+
+/// Element `i` of a result of shape `out`, seen in an operand that broadcasts to it.
+std::size_t source_of(std::size_t i, const Shape& out, const Shape& operand) {
+  std::size_t at = 0;
+  std::size_t step = 1;
+  for (int axis = -1; axis >= -out.rank(); --axis) {
+    const auto size = static_cast<std::size_t>(out[axis]);
+    if (axis >= -operand.rank()) {
+      if (operand[axis] != 1) at += i % size * step;
+      step *= static_cast<std::size_t>(operand[axis]);
+    }
+    i /= size;
+  }
+  return at;
+}
+
+TEST(Elementwise, ShapesBroadcastAtEveryPlace) {
+  const std::vector<std::pair<Shape, Shape>> pairs = {
+      {{}, {}},
+      {{}, {3}},
+      {{1}, {2}},
+      {{4, 3}, {3}},
+      {{4, 1}, {3}},
+      {{1, 1}, {}},
+      {{2, 1, 4}, {3, 1}},
+      {{2, 3, 4}, {1, 3, 1}},
+      {{3, 1, 1}, {1, 2, 4}},
+      {{2, 1, 2, 1, 2, 1, 2, 1}, {1, 3, 1, 2, 1, 3, 1, 2}},
+      {{2, 1, 2, 1, 2, 1, 2, 2}, {2}},
+      {{0}, {1}},
+      {{0, 4}, {4}},
+      {{2, 0, 3}, {1, 1}},
+      {{0, 1}, {0, 3}},
+  };
+  for (const auto& [left, right] : pairs) {
+    const AnyTensor a = make_wave(left);
+    const AnyTensor b = make_wave(right, 1);
+    for (const bool swapped : {false, true}) {
+      const AnyTensor y = swapped ? b - a : a - b;
+      EXPECT_EQ(y.shape(), broadcast("test", left, right));
+      std::vector<double> expected;
+      for (std::size_t i = 0; i < values(y).size(); ++i) {
+        const double difference = double{values(a)[source_of(i, y.shape(), left)]} -
+                                  double{values(b)[source_of(i, y.shape(), right)]};
+        expected.push_back(swapped ? -difference : difference);
+      }
+      expect_near(values(y), expected, 1e-6, to_string(left) + " - " + to_string(right));
+    }
+  }
+  EXPECT_THAT(message_of<ShapeError>([] { (void)(make_wave({2, 3}) + make_wave({2})); }),
+              AllOf(HasSubstr("add"), HasSubstr("[2, 3]"), HasSubstr("[2]")));
+}
+
+TEST(Elementwise, EveryWayToLieInMemoryIsRead) {
+  for (const Shape& shape :
+       {Shape{5}, Shape{3, 4}, Shape{2, 3, 4}, Shape{1, 3, 1, 2, 2, 1, 2, 2}, Shape{0, 3}}) {
+    for (const DType dtype : {DType::f32, DType::f16}) {
+      const AnyTensor a = make_wave(shape, 0, dtype);
+      const AnyTensor b = make_wave(shape, 1, dtype);
+      const std::vector<float> expected = values(a * b);
+      for (const AnyTensor& x : test::other_views(a)) {
+        EXPECT_EQ(values(x), values(a));
+        EXPECT_EQ(values(x * b), expected) << to_string(shape);
+        EXPECT_EQ(values(b * x), expected) << to_string(shape);
+        for (const AnyTensor& y : test::other_views(b)) EXPECT_EQ(values(x * y), expected);
+        EXPECT_EQ(test::counted([&] { (void)(x * b); }).launches, shape[0] == 0 ? 0U : 1U)
+            << "nothing is copied";
+      }
+    }
+  }
+  const AnyTensor row = broadcast_to(make<float>({1, 2}, {2}), {3, 2});
+  EXPECT_THAT(values(row + row), ElementsAre(2, 4, 2, 4, 2, 4));
+  EXPECT_THAT(values(transpose(row) + transpose(row)), ElementsAre(2, 2, 2, 4, 4, 4));
+}
+
+TEST(Elementwise, NaNsStay) {
+  for (const int n : {3, 16, 64, 1024}) {
+    std::vector<float> x = test::wave(n);
+    const auto at = static_cast<std::size_t>(n / 2);
+    x[at] = NAN;
+    const AnyTensor t = make(x, {n});
+    const AnyTensor one = make<float>({0.5F}, {1});
+    for (const AnyTensor& y :
+         {relu(t), clamp(t, -0.5, 0.5), abs(t), tanh(t), sigmoid(t), gelu(t), silu(t), erf(t),
+          maximum(t, one), maximum(one, t), minimum(t, one), minimum(one, t), exp(t), t * 0.0}) {
+      for (std::size_t i = 0; i < x.size(); ++i) EXPECT_EQ(std::isnan(values(y)[i]), i == at) << n;
+    }
+  }
+}
+
+TEST(Elementwise, NaNsStayInGradientsToo) {
+  const std::vector<float> x{1, NAN, -1};
+  const auto gradient = [&](const test::Function& f) {
+    return values(test::gradients_of(f, {make(x, {3})})[0]);
+  };
+  const std::vector<float> seeds = test::wave(3, 5);
+  const std::vector<float> by_relu = gradient([](const auto& in) { return relu(in[0]); });
+  EXPECT_EQ(by_relu[0], seeds[0]);
+  EXPECT_EQ(by_relu[1], seeds[1]) << "what is not known to be flat lets the gradient pass";
+  EXPECT_EQ(by_relu[2], 0);
+  EXPECT_TRUE(std::isnan(gradient([](const auto& in) { return tanh(in[0]); })[1]));
+  EXPECT_TRUE(std::isnan(gradient([](const auto& in) { return in[0] * in[0]; })[1]));
+}
+
+TEST(Elementwise, LargeArgumentsOverflowNowhere) {
+  const std::vector<float> x{-1e30F, -1000, -89, -88.8F, -13.24F, -11.09F, 11.09F,
+                             13.24F, 88.8F, 89,  1000,   1e30F,   -inf,    inf};
+  const auto n = static_cast<std::int64_t>(x.size());
+  for (const Unary& op : unary()) {
+    const std::string name = op.name;
+    if (name != "tanh" && name != "sigmoid" && name != "erf" && name != "gelu" && name != "silu")
+      continue;
+    std::vector<double> expected;
+    for (const float v : x)
+      expected.push_back(v == -inf && (name == "gelu" || name == "silu") ? NAN : op.expected(v));
+    const std::vector<float> y = values(op.run(make(x, {n})));
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      if (std::isnan(expected[i])) continue;  // -inf * 0
+      if (std::isinf(expected[i])) {
+        EXPECT_EQ(y[i], expected[i]) << name << " of " << x[i];
+        continue;
+      }
+      EXPECT_NEAR(y[i], expected[i], 2e-6 * std::max(1.0, std::abs(expected[i])))
+          << name << " of " << x[i];
+    }
+    // Gradients are finite everywhere but at the infinities.
+    const auto g = values(
+        test::gradients_of([&](const auto& in) { return op.run(in[0]); }, {make(x, {n})})[0]);
+    for (std::size_t i = 0; i + 2 < x.size(); ++i)
+      EXPECT_TRUE(std::isfinite(g[i])) << name << " of " << x[i];
+  }
+  EXPECT_NEAR(values(tanh(make<float>({-13.24F}, {1})))[0], -1, 1e-6);
+  EXPECT_THAT(values(exp(make<float>({89, -110, inf, -inf}, {4}))), ElementsAre(inf, 0, inf, 0));
+}
+
+TEST(Elementwise, LargeArgumentsInF16) {
+  const AnyTensor x = make({-60000, -12, -11.09F, 11.09F, 12, 60000}, {6}, DType::f16);
+  EXPECT_THAT(values(tanh(x)), ElementsAre(-1, -1, -1, 1, 1, 1));
+  expect_near(values(sigmoid(x)), {0, 6e-6, 1.5e-5, 1, 1, 1}, 1e-5);
+  expect_near(values(gelu(x)), {0, 0, 0, 11.09, 12, 60000}, 1e-3);
+  expect_near(values(silu(x)), {0, -7e-5, -1.7e-4, 11.09, 12, 60000}, 1e-3);
+  const std::vector<float> e = values(exp(x));
+  EXPECT_EQ(e[4], inf);
+  EXPECT_EQ(e[3], inf) << "as f16, 11.09 is 11.09375, whose exponential is above 65520";
+  EXPECT_NEAR(values(exp(make({11.0F}, {1}, DType::f16)))[0], 59874, 32);
+}
+
+TEST(Elementwise, TiesShareTheGradient) {
+  const AnyTensor a = make<float>({1, 2, 3}, {3});
+  const AnyTensor b = make<float>({1, 3, 2}, {3});
+  const std::vector<float> s = test::wave(3, 5);
+  const auto larger =
+      test::gradients_of([](const auto& in) { return maximum(in[0], in[1]); }, {a, b});
+  EXPECT_THAT(values(larger[0]), ElementsAre(s[0] / 2, 0, s[2]));
+  EXPECT_THAT(values(larger[1]), ElementsAre(s[0] / 2, s[1], 0));
+  const auto smaller =
+      test::gradients_of([](const auto& in) { return minimum(in[0], in[1]); }, {a, b});
+  EXPECT_THAT(values(smaller[0]), ElementsAre(s[0] / 2, s[1], 0));
+  EXPECT_THAT(values(smaller[1]), ElementsAre(s[0] / 2, 0, s[2]));
+}
+
+TEST(Elementwise, GradientsAtKinks) {
+  const AnyTensor x = make<float>({0, -0.0F, -0.25F, 0.5F, 0.6F}, {5});
+  const std::vector<float> s = test::wave(5, 5);
+  const auto of = [&](const test::Function& f) { return values(test::gradients_of(f, {x})[0]); };
+  EXPECT_THAT(of([](const auto& in) { return relu(in[0]); }), ElementsAre(0, 0, 0, s[3], s[4]));
+  EXPECT_THAT(of([](const auto& in) { return abs(in[0]); }), ElementsAre(0, 0, -s[2], s[3], s[4]));
+  EXPECT_THAT(of([](const auto& in) { return clamp(in[0], -0.25, 0.5); }),
+              ElementsAre(s[0], s[1], s[2], s[3], 0));
+}
+
+TEST(Elementwise, ReluBackwardTakesTheResult) {
+  const AnyTensor out = make<float>({0, 2, NAN}, {3});
+  EXPECT_THAT(values(relu_backward(out, make<float>({5, 6, 7}, {3}))), ElementsAre(0, 6, 7));
+}
+
+TEST(Elementwise, PowersOfSpecialNumbers) {
+  const auto power = [](float a, float b) {
+    return values(pow(make<float>({a}, {1}), make<float>({b}, {1})))[0];
+  };
+  for (const float a : {-inf, -2.0F, -1.0F, -0.0F, 0.0F, 0.5F, 1.0F, 3.0F, inf}) {
+    for (const float b : {-3.0F, -2.0F, -0.5F, 0.0F, 0.5F, 1.0F, 2.0F, 3.0F}) {
+      expect_near({power(a, b)}, {std::pow(double{a}, double{b})}, 4e-6,
+                  std::to_string(a) + " ^ " + std::to_string(b));
+    }
+  }
+  // x^0 is 1 and flat, at 0 as well; x^2 has its gradient at 0.
+  const AnyTensor zero = make<float>({0, -2}, {2});
+  const std::vector<float> s = test::wave(2, 5);
+  EXPECT_THAT(values(test::gradients_of([](const auto& in) { return pow(in[0], 0); }, {zero})[0]),
+              ElementsAre(0, 0));
+  EXPECT_THAT(values(test::gradients_of([](const auto& in) { return pow(in[0], 2); }, {zero})[0]),
+              ElementsAre(0, ::testing::FloatEq(-4 * s[1])));
+}
+
+TEST(Elementwise, IntegersComputeAsIntegers) {
+  const AnyTensor a = make<std::int32_t>({7, -7, 16777217, -2147483647}, {4});
+  const AnyTensor b = make<std::int32_t>({2, 2, 1, 1}, {4});
+  EXPECT_THAT((a + b).to_vector<std::int32_t>(), ElementsAre(9, -5, 16777218, -2147483646));
+  EXPECT_THAT((a / b).to_vector<std::int32_t>(), ElementsAre(3, -3, 16777217, -2147483647));
+  EXPECT_THAT((a * 2 - 1).to_vector<std::int32_t>()[1], -15);
+  EXPECT_THAT(maximum(a, b).to_vector<std::int32_t>(), ElementsAre(7, 2, 16777217, 1));
+  EXPECT_THAT(relu(a).to_vector<std::int32_t>(), ElementsAre(7, 0, 16777217, 0));
+  EXPECT_THAT(abs(a).to_vector<std::int32_t>(), ElementsAre(7, 7, 16777217, 2147483647));
+  const AnyTensor u = make<std::uint32_t>({4000000000U, 3}, {2});
+  EXPECT_THAT((u / 2).to_vector<std::uint32_t>(), ElementsAre(2000000000U, 1U));
+  EXPECT_THAT(minimum(u, u + 1).to_vector<std::uint32_t>(), ElementsAre(4000000000U, 3U));
+}
+
+TEST(Elementwise, DTypesThatDoNotFitAreRefused) {
+  const AnyTensor i = make<std::int32_t>({1}, {1});
+  EXPECT_THAT(message_of<DTypeError>([&] { (void)(i + make<float>({1}, {1})); }),
+              AllOf(HasSubstr("add"), HasSubstr("i32"), HasSubstr("f32")));
+  EXPECT_THAT(message_of<DTypeError>([&] { (void)exp(i); }),
+              AllOf(HasSubstr("exp"), HasSubstr("i32")));
+  EXPECT_THAT(message_of<DTypeError>([&] { (void)(i * 0.5); }),
+              AllOf(HasSubstr("mul"), HasSubstr("0.5")));
+  EXPECT_THAT(message_of<DTypeError>([&] { (void)(make<std::uint32_t>({1}, {1}) + -1); }),
+              HasSubstr("-1"));
+  EXPECT_THROW((void)(make<std::uint32_t>({1}, {1}) * make({1}, {1}, DType::f16)), DTypeError);
+}
+
+TEST(Elementwise, ScalarsNeverCompileAKernelOfTheirOwn) {
+  const AnyTensor x = make<float>({1, 2}, {2});
+  (void)(x * 2);
+  const auto spent = test::counted([&] {
+    for (int i = 0; i < 10; ++i)
+      EXPECT_THAT(values(x * (0.5 * i)),
+                  ElementsAre(0.5F * static_cast<float>(i), static_cast<float>(i)));
+  });
+  EXPECT_EQ(spent.compiled, 0U);
+  EXPECT_THAT(values(make({1}, {1}, DType::f16) * 0.1),
+              ElementsAre(static_cast<float>(float16(0.1F))));
+}
+
+TEST(Elementwise, ManyElementsTakeAFoldedGrid) {
+  const std::int64_t n = 65535LL * 256 + 300;
+  const AnyTensor x = broadcast_to(make<float>({1}, {1}), {n}) + 1;
+  EXPECT_EQ(values(slice(x, 0, n - 1))[0], 2);
+  EXPECT_EQ(values(slice(x, 0, 65535LL * 256 - 1, 65535LL * 256 + 1)), (std::vector<float>{2, 2}));
+}
+
+}  // namespace
+}  // namespace kiln

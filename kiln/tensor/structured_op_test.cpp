@@ -1,0 +1,213 @@
+// Operations of several results, of several launches, and without an output rule.
+#include "kiln/autodiff/test_support.hpp"
+#include "kiln/tensor/apply.hpp"
+
+namespace kiln {
+namespace {
+
+using test::make;
+using test::make_wave;
+using test::message_of;
+using test::values;
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+template <class T>
+struct MinMax {
+  T lo;
+  T hi;
+  std::int64_t count;
+};
+
+struct Bounds {
+  static constexpr std::string_view name = "bounds";
+  static constexpr std::array inputs = {"x", "y"};
+  static constexpr std::array outputs = {"lo", "hi"};
+  using layers = Layers<Autodiff, Cube, Fusion>;
+
+  static MinMax<TensorSpec> output(const TensorSpec& x, const TensorSpec& y) {
+    if (x != y) throw ShapeError("bounds: x and y must be alike");
+    return {x, {x.shape, DType::f32}, x.shape.elements()};
+  }
+  static webgpu::Launch webgpu_kernel(const Operand&, const Operand&, const MinMax<Operand>& out) {
+    return {.source = KernelSource::wgsl(
+                "{{ bindings }}\n@compute @workgroup_size(64)\n"
+                "fn main(@builtin(global_invocation_id) at: vec3<u32>) {\n"
+                "  let i = at.x;\n  if (i >= params.count) { return; }\n"
+                "  store_lo(i, min(x[i], y[i]));\n  store_hi(i, f32(max(x[i], y[i])));\n}\n"),
+            .params = {{"count", out.count}},
+            .grid = {ceil_div(out.count, 64), 1, 1}};
+  }
+  struct Saved {
+    std::int64_t count;
+  };
+  static Saved save(const Saver&, const AnyTensor&, const AnyTensor&,
+                    const MinMax<AnyTensor>& out) {
+    return {out.count};
+  }
+  /// Not the gradient, but tells which of the results it came by.
+  static void backward(const Saved&, const MinMax<AnyTensor>& grad, Grads<2>& grads) {
+    grads[0].set(grad.lo);
+    grads[1].set(grad.hi);
+  }
+};
+static_assert(Extension<Bounds>);
+
+TEST(StructuredOp, GivesTensorsAndPlainValues) {
+  const MinMax<AnyTensor> out =
+      apply(Bounds{}, make<float>({1, 5, 3}, {3}), make<float>({4, 2, 3}, {3}));
+  EXPECT_THAT(values(out.lo), ElementsAre(1, 2, 3));
+  EXPECT_THAT(values(out.hi), ElementsAre(4, 5, 3));
+  EXPECT_EQ(out.count, 3);
+  EXPECT_THROW((void)apply(Bounds{}, make_wave({3}), make_wave({2})), ShapeError);
+}
+
+TEST(StructuredOp, ResultsMayHaveDtypesOfTheirOwn) {
+  const auto out = apply(Bounds{}, make({1, 5}, {2}, DType::f16), make({4, 2}, {2}, DType::f16));
+  EXPECT_EQ(out.lo.dtype(), DType::f16);
+  EXPECT_EQ(out.hi.dtype(), DType::f32);
+  EXPECT_THAT(values(out.lo), ElementsAre(1, 2));
+  EXPECT_THAT(values(out.hi), ElementsAre(4, 5));
+}
+
+TEST(StructuredOp, EachResultCarriesItsOwnGradient) {
+  const Device device = test::device().autodiff();
+  const AnyTensor x = make_wave({2}, 0, DType::f32, device).require_grad();
+  const AnyTensor y = make_wave({2}, 1, DType::f32, device).require_grad();
+  const auto out = apply(Bounds{}, x, y);
+  const std::vector<AnyTensor> both{out.lo, out.hi};
+  const std::vector<AnyTensor> seeds{make<float>({1, 2}, {2}), make<float>({3, 4}, {2})};
+  const Gradients g = vjp(both, seeds);
+  EXPECT_THAT(values(g.of(x)), ElementsAre(1, 2));
+  EXPECT_THAT(values(g.of(y)), ElementsAre(3, 4));
+  // A result that nobody used has a gradient of zeros.
+  const Gradients one = vjp({both.data() + 1, 1}, {seeds.data() + 1, 1});
+  EXPECT_THAT(values(one.of(x)), Each(0));
+  EXPECT_THAT(values(one.of(y)), ElementsAre(3, 4));
+}
+
+/// Two launches, and what the test wants of them.
+enum class Way : std::uint8_t { right, shape, dtype, empty, device };
+
+struct TwoLaunches {
+  static constexpr std::string_view name = "two_launches";
+  static constexpr std::array inputs = {"x"};
+  using layers = Layers<Cube, Fusion>;
+  Way way = Way::right;
+
+  static TensorSpec output(const TensorSpec& x) { return x; }
+  RawTensor webgpu_forward(webgpu::Client& client, const RawTensor& x,
+                           const TensorSpec& out) const {
+    const KernelSource twice = KernelSource::wgsl(
+        "@group(0) @binding(0) var<storage, read> x: array<{{ elem }}>;\n"
+        "@group(0) @binding(1) var<storage, read_write> y: array<{{ elem }}>;\n"
+        "@compute @workgroup_size({{ workgroup_size_x }}) fn main(@builtin(global_invocation_id) "
+        "at: vec3<u32>) {\n"
+        "  if (at.x < arrayLength(&x)) { y[at.x] = x[at.x] * 2; }\n}\n");
+    const RawTensor dense = client.contiguous(x);
+    RawTensor half = client.empty(out);
+    RawTensor result = client.empty(out);
+    const std::array<std::int64_t, 3> grid{ceil_div(out.shape.elements(), 64), 1, 1};
+    client.launch(twice, {64, 1, 1}, grid, {dense, half});
+    client.launch(twice, {64, 1, 1}, grid, {half, result});
+    switch (way) {
+      case Way::right:
+        return result;
+      case Way::shape:
+        return client.empty({{out.shape.elements() + 1}, out.dtype});
+      case Way::dtype:
+        return client.empty({out.shape, DType::i32});
+      case Way::empty:
+        return {};
+      case Way::device:
+        return webgpu::Client(webgpu::device({.f16 = false}).shared_runtime(), "other").empty(out);
+    }
+    return {};
+  }
+};
+static_assert(Extension<TwoLaunches>);
+
+TEST(StructuredOp, AForwardOfSeveralLaunchesGivesTheLastResult) {
+  EXPECT_THAT(values(apply(TwoLaunches{}, make<float>({1, 2, 3}, {3}))), ElementsAre(4, 8, 12));
+  EXPECT_THAT(values(apply(TwoLaunches{}, make({1, 2, 3}, {3}, DType::f16))),
+              ElementsAre(4, 8, 12));
+}
+
+TEST(StructuredOp, AResultThatIsNotAsPromisedIsRefused) {
+  const AnyTensor x = make_wave({3});
+  const auto refusal = [&](Way way) {
+    return message_of<Error>([&] { (void)apply(TwoLaunches{way}, x); });
+  };
+  const std::string promise = "two_launches: output 'out' is f32 [3] by the output rule";
+  EXPECT_THAT(refusal(Way::shape), AllOf(HasSubstr(promise), HasSubstr("f32 [4]")));
+  EXPECT_THAT(refusal(Way::dtype), AllOf(HasSubstr(promise), HasSubstr("i32 [3]")));
+  EXPECT_THAT(refusal(Way::empty), AllOf(HasSubstr(promise), HasSubstr("empty handle")));
+  EXPECT_THAT(refusal(Way::device), AllOf(HasSubstr(promise), HasSubstr("another device")));
+}
+
+struct Wrong {
+  static constexpr std::string_view name = "wrong";
+  using layers = Layers<Default<Autodiff>, Default<Cube>, Fusion>;
+  static TensorSpec output(const TensorSpec& x) { return {{x.shape[0], 1}, x.dtype}; }
+  static AnyTensor reference(const AnyTensor& x) { return x; }
+};
+
+TEST(StructuredOp, AReferenceThatBreaksTheOutputRuleIsRefused) {
+  EXPECT_THAT(message_of<ShapeError>([] { (void)apply(Wrong{}, make_wave({3})); }),
+              AllOf(HasSubstr("wrong: output 'out' is f32 [3, 1]"), HasSubstr("f32 [3]")));
+}
+
+struct Picky {
+  static constexpr std::string_view name = "picky";
+  static constexpr std::array inputs = {"x"};
+  using layers = Layers<Cube, Fusion>;
+  static TensorSpec output(const TensorSpec& x) { return x; }
+  static std::vector<webgpu::Launch> webgpu_kernel(const Operand& x, const Operand& out,
+                                                   const webgpu::Limits& limits) {
+    const auto fill = [&](const char* number) -> webgpu::Launch {
+      return {.source = KernelSource::wgsl(
+                            "{{ bindings }}\n@compute @workgroup_size(64)\n"
+                            "fn main(@builtin(global_invocation_id) at: vec3<u32>) {\n"
+                            "  if (at.x < params.count) { store_out(at.x, {{ number }}); }\n}\n")
+                            .define("number", number),
+              .params = {{"count", out.shape().elements()}}};
+    };
+    EXPECT_GT(limits.workgroups, 0U);
+    return {x.dim(0) % 4 == 0 ? fill("4")
+                              : webgpu::Launch::decline("by fours: size is no multiple of 4"),
+            x.dim(0) % 2 == 0 ? fill("2") : webgpu::Launch::decline("by twos: size is odd")};
+  }
+};
+static_assert(Extension<Picky>);
+
+TEST(StructuredOp, CandidatesAreTriedInOrderAndSayWhyTheyDecline) {
+  EXPECT_THAT(values(apply(Picky{}, make_wave({4}))), Each(4));
+  EXPECT_THAT(values(apply(Picky{}, make_wave({6}))), Each(2));
+  EXPECT_THAT(message_of<KernelError>([] { (void)apply(Picky{}, make_wave({3})); }),
+              AllOf(HasSubstr("picky"), HasSubstr("no multiple of 4"), HasSubstr("size is odd")));
+}
+
+struct Counting {
+  static constexpr std::string_view name = "counting";
+  static constexpr std::array<const char*, 0> inputs{};
+  using layers = Layers<Cube, Fusion>;
+  std::int64_t count;
+  TensorSpec output() const { return {{count}, DType::u32}; }
+  static webgpu::Launch webgpu_kernel(const Operand& out) {
+    return {
+        .source = KernelSource::wgsl("{{ bindings }}\n@compute @workgroup_size(64)\n"
+                                     "fn main(@builtin(global_invocation_id) at: vec3<u32>) {\n"
+                                     "  if (at.x < params.count) { store_out(at.x, at.x); }\n}\n"),
+        .params = {{"count", out.dim(0)}},
+        .grid = {ceil_div(out.dim(0), 64), 1, 1}};
+  }
+};
+
+TEST(StructuredOp, AnOperationWithoutInputsIsAppliedToADevice) {
+  EXPECT_THAT(values(apply(Counting{3}, test::device())), ElementsAre(0, 1, 2));
+}
+
+}  // namespace
+}  // namespace kiln

@@ -1,0 +1,26 @@
+// A rule whose layer is not listed.
+// expect: there is a rule 'backward', but layer Autodiff is not listed
+#include "kiln/kiln.hpp"
+
+using namespace kiln;
+
+struct Op {
+  static constexpr std::string_view name = "op";
+  static constexpr std::array inputs = {"x", "y"};
+  using layers = Layers<Cube, Fusion>;
+  static TensorSpec output(const TensorSpec& x, const TensorSpec&) { return x; }
+  static webgpu::Launch webgpu_kernel(const Operand&, const Operand&, const Operand&) {
+    return {.source = KernelSource::wgsl("")};
+  }
+  struct Saved {
+    Checkpoint x;
+  };
+  static Saved save(const Saver& saver, const AnyTensor& x, const AnyTensor&, const AnyTensor&) {
+    return {saver.keep(x)};
+  }
+  static void backward(const Saved& saved, const AnyTensor& grad, Grads<2>& grads) {
+    grads[0].set(grad);
+    grads[1].set(saved.x.get());
+  }
+};
+static_assert(Extension<Op>);

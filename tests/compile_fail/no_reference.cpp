@@ -1,0 +1,16 @@
+// A default without the reference it comes from.
+// expect: Default<...> is listed, but there is no rule 'reference'
+#include "kiln/kiln.hpp"
+
+using namespace kiln;
+
+struct Op {
+  static constexpr std::string_view name = "op";
+  static constexpr std::array inputs = {"x", "y"};
+  using layers = Layers<Default<Autodiff>, Cube, Fusion>;
+  static TensorSpec output(const TensorSpec& x, const TensorSpec&) { return x; }
+  static webgpu::Launch webgpu_kernel(const Operand&, const Operand&, const Operand&) {
+    return {.source = KernelSource::wgsl("")};
+  }
+};
+static_assert(Extension<Op>);

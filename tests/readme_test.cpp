@@ -1,0 +1,42 @@
+// The snippets of the README, compiled and run.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "kiln/kiln.hpp"
+
+namespace {
+
+using namespace kiln;
+
+// One function over scalars is an operation: kernel, gradient, broadcasting and dtypes follow from
+// it.
+struct Mish {
+  static constexpr std::string_view name = "mish";
+  static Expr body(Expr x) { return x * tanh(log(1 + exp(x))); }
+};
+AnyTensor mish(const AnyTensor& x) { return apply(Mish{}, x); }
+
+TEST(Readme, AnElementwiseOperationIsOneFunction) {
+  const Device device = webgpu::device();
+  const AnyTensor x = tensor({-1.F, 0.F, 2.F}, {3}, device);
+  const std::vector<float> y = mish(x).to_vector();
+  EXPECT_NEAR(y[0], -1 * std::tanh(std::log1p(std::exp(-1.0))), 1e-6);
+  EXPECT_EQ(y[1], 0);
+  EXPECT_NEAR(y[2], 2 * std::tanh(std::log1p(std::exp(2.0))), 1e-6);
+}
+
+TEST(Readme, GradientsComeFromMarkedLeaves) {
+  const Device device = webgpu::device().autodiff();  // or webgpu::device({.adapter = "llvmpipe"})
+  const AnyTensor x = random_normal({8, 4}, 1, device);
+  const AnyTensor w = random_normal({4, 3}, 2, device).require_grad();
+
+  const AnyTensor loss = mean(gelu(matmul(x, w)));
+  const Gradients gradients = loss.backward();
+  const AnyTensor step = w.detach() - 0.1 * gradients.of(w);  // still on the device
+  const std::vector<float> values = step.to_vector();         // waits for it
+  ASSERT_EQ(values.size(), 12U);
+  EXPECT_NE(values, w.to_vector());
+}
+
+}  // namespace
