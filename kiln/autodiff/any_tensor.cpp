@@ -21,39 +21,49 @@ const Value& AnyTensor::value() const {
 
 std::future<std::vector<std::byte>> AnyTensor::read_bytes(DType dtype) const {
   if (dtype != this->dtype()) {
-    throw DTypeError(fmt::format("to_vector: asked for {}, but the tensor is {}; cast it first", to_string(dtype), to_string(spec())));
+    throw DTypeError(fmt::format("to_vector: asked for {}, but the tensor is {}; cast it first",
+                                 to_string(dtype), to_string(spec())));
   }
   const RawTensor dense = dispatch::make_dense(value().raw());
   return dense.runtime->read(dense.buffer, 0, dispatch::bytes_of(dense.spec()));
 }
 
 void AnyTensor::require_one_element() const {
-  if (shape().elements() != 1) throw ShapeError(fmt::format("item: needs exactly one element, got {}", to_string(shape())));
+  if (shape().elements() != 1)
+    throw ShapeError(fmt::format("item: needs exactly one element, got {}", to_string(shape())));
 }
 
 AnyTensor AnyTensor::require_grad() const {
   if (!device().has_autodiff()) {
-    throw UnsupportedError(fmt::format(
-        "require_grad: the tensor is on {} without autodiff; make it on device.autodiff(), or move it there with to()",
-        to_string(device())));
+    throw UnsupportedError(
+        fmt::format("require_grad: the tensor is on {} without autodiff; make it on "
+                    "device.autodiff(), or move it there with to()",
+                    to_string(device())));
   }
   if (!is_float(dtype())) {
-    throw DTypeError(fmt::format("require_grad: only f32 and f16 tensors have gradients, this one is {}", to_string(spec())));
+    throw DTypeError(
+        fmt::format("require_grad: only f32 and f16 tensors have gradients, this one is {}",
+                    to_string(spec())));
   }
   if (node_ != nullptr && node_->rule != nullptr) {
-    throw UnsupportedError(fmt::format(
-        "require_grad: the tensor is the result of '{}' on tracked tensors; mark the leaves it comes from, or detach() it first",
-        node_->op));
+    throw UnsupportedError(
+        fmt::format("require_grad: the tensor is the result of '{}' on tracked tensors; mark the "
+                    "leaves it comes from, or detach() it first",
+                    node_->op));
   }
-  return node_ != nullptr ? *this : NodeAccess::make(value_, *device_, make_leaf(spec(), *device_), 0);
+  return node_ != nullptr ? *this
+                          : NodeAccess::make(value_, *device_, make_leaf(spec(), *device_), 0);
 }
 
 Gradients AnyTensor::backward() const {
   if (!tracked()) {
-    throw UnsupportedError("backward: the tensor does not depend on any tensor marked with require_grad()");
+    throw UnsupportedError(
+        "backward: the tensor does not depend on any tensor marked with require_grad()");
   }
   if (shape().elements() != 1) {
-    throw ShapeError(fmt::format("backward: needs exactly one element, got {}; sum it, or use vjp with seeds", to_string(shape())));
+    throw ShapeError(
+        fmt::format("backward: needs exactly one element, got {}; sum it, or use vjp with seeds",
+                    to_string(shape())));
   }
   const AnyTensor seed(full(value().runtime(), spec(), 1), device().plain());
   return vjp({this, 1}, {&seed, 1});
@@ -65,8 +75,9 @@ AnyTensor AnyTensor::to(const Device& device) const {
     return NodeAccess::make(value(), device, node_, slot_);
   }
   if (tracked()) {
-    throw UnsupportedError(fmt::format("to: a tracked tensor cannot move from {} to {}; detach() it first",
-                                       to_string(this->device()), to_string(device)));
+    throw UnsupportedError(
+        fmt::format("to: a tracked tensor cannot move from {} to {}; detach() it first",
+                    to_string(this->device()), to_string(device)));
   }
   const std::vector<std::byte> bytes = read_bytes(dtype()).get();
   RawTensor moved = dispatch::allocate("to", device.shared_runtime(), spec());
@@ -75,8 +86,8 @@ AnyTensor AnyTensor::to(const Device& device) const {
 }
 
 void refuse_rank(int expected, const Shape& shape, const std::source_location& where) {
-  throw ShapeError(fmt::format("{}:{}: a tensor of rank {} is needed here, got {}", where.file_name(), where.line(), expected,
-                               to_string(shape)));
+  throw ShapeError(fmt::format("{}:{}: a tensor of rank {} is needed here, got {}",
+                               where.file_name(), where.line(), expected, to_string(shape)));
 }
 
 }  // namespace kiln

@@ -45,13 +45,15 @@ bool any_root_uses(const Body& body, std::size_t input) {
   return false;
 }
 
-std::shared_ptr<void> save(const void* op, const Saver& saver, std::span<const AnyTensor> in, std::span<const AnyTensor> out) {
+std::shared_ptr<void> save(const void* op, const Saver& saver, std::span<const AnyTensor> in,
+                           std::span<const AnyTensor> out) {
   const auto& made = *static_cast<const Elementwise*>(op);
   std::uint32_t wanted = 0;
   for (std::size_t i = 0; i < in.size(); ++i) wanted |= std::uint32_t{in[i].tracked()} << i;
   auto saved = std::make_shared<Saved>();
   saved->adjoint = adjoint_of(made.body, wanted);
-  for (std::size_t i = 0; i < in.size(); ++i) saved->in.push_back(saver.keep_if(any_root_uses(*saved->adjoint, i), in[i]));
+  for (std::size_t i = 0; i < in.size(); ++i)
+    saved->in.push_back(saver.keep_if(any_root_uses(*saved->adjoint, i), in[i]));
   saved->out = saver.keep_if(any_root_uses(*saved->adjoint, in.size()), out[0]);
   return saved;
 }
@@ -62,17 +64,20 @@ void backward(const Node& node, std::span<const AnyTensor> grads, std::span<Grad
   const auto& saved = *static_cast<const Saved*>(node.saved.get());
   const AnyTensor& grad = grads[0];
   std::vector<Value> in;
-  for (const Checkpoint& c : saved.in) in.push_back(c.kept() ? c.get().value() : grad.value());  // what is not kept is not read
+  for (const Checkpoint& c : saved.in)
+    in.push_back(c.kept() ? c.get().value() : grad.value());  // what is not kept is not read
   in.push_back(saved.out.kept() ? saved.out.get().value() : grad.value());
   in.push_back(grad.value());
 
   std::vector<TensorSpec> specs;
-  bool passes_through = true;  // every gradient is the incoming one, as for a sum: nothing to compute
+  bool passes_through =
+      true;  // every gradient is the incoming one, as for a sum: nothing to compute
   for (std::size_t i = 0, root = 0; i < slots.size(); ++i) {
     if (!slots[i]) continue;
     specs.push_back({grad.shape(), node.in[i].dtype});
     const ExprGraph::Node& what = saved.adjoint->graph->node(saved.adjoint->roots[root++]);
-    passes_through = passes_through && what.op == Opcode::input && what.args[0] == static_cast<std::int32_t>(slots.size()) + 1 &&
+    passes_through = passes_through && what.op == Opcode::input &&
+                     what.args[0] == static_cast<std::int32_t>(slots.size()) + 1 &&
                      node.in[i].dtype == grad.dtype();
   }
   std::vector<Value> gradients;
@@ -80,7 +85,8 @@ void backward(const Node& node, std::span<const AnyTensor> grads, std::span<Grad
     gradients.assign(specs.size(), grad.value());
   } else {
     const std::string name = fmt::format("{}_backward", made.op);
-    gradients = record({name, ElementwiseCall{saved.adjoint, made.params}}, grad.value().runtime(), in, specs);
+    gradients = record({name, ElementwiseCall{saved.adjoint, made.params}}, grad.value().runtime(),
+                       in, specs);
   }
   for (std::size_t i = 0, k = 0; i < slots.size(); ++i) {
     if (slots[i]) slots[i].set_reduced({gradients[k++], grad.device()});
@@ -91,7 +97,8 @@ const GradRule rule{.bound = Bound::memory, .save = save, .backward = backward};
 
 }  // namespace
 
-AnyTensor run_elementwise(std::string_view op, const BodyPtr& body, std::vector<double> params, std::span<const AnyTensor> in) {
+AnyTensor run_elementwise(std::string_view op, const BodyPtr& body, std::vector<double> params,
+                          std::span<const AnyTensor> in) {
   const Device device = common_device(op, {}, in);
   TensorSpec out;
   std::vector<DType> dtypes;
@@ -105,7 +112,9 @@ AnyTensor run_elementwise(std::string_view op, const BodyPtr& body, std::vector<
   out.dtype = infer_dtypes(op, *body, dtypes, dtypes[0]).front();
   std::shared_ptr<const void> attributes;
   if (tracked) attributes = std::make_shared<Elementwise>(Elementwise{op, body, params});
-  return run({op, ElementwiseCall{body, std::move(params)}}, device, {&out, 1}, rule, in, attributes).front();
+  return run({op, ElementwiseCall{body, std::move(params)}}, device, {&out, 1}, rule, in,
+             attributes)
+      .front();
 }
 
 }  // namespace kiln

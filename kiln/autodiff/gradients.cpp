@@ -33,8 +33,8 @@ std::vector<Node*> in_order(std::span<const AnyTensor> outs) {
   return order;
 }
 
-/// The gradients that have reached each node so far. Of this run alone: nodes stay as they are, so several threads may run
-/// backward over one graph.
+/// The gradients that have reached each node so far. Of this run alone: nodes stay as they are, so
+/// several threads may run backward over one graph.
 class Arrived {
  public:
   void add(const std::shared_ptr<Node>& node, std::size_t slot, const Value& gradient) {
@@ -58,26 +58,29 @@ class Arrived {
 /// What a rule set for one input, checked and brought to the input's shape.
 Value settled(const Node& node, std::size_t i, const GradSlot& slot) {
   const auto& names = node.rule->inputs;
-  const std::string where = fmt::format("{}: backward: gradient of input '{}'", node.op,
-                                        i < names.size() ? std::string(names[i]) : std::to_string(i));
+  const std::string where =
+      fmt::format("{}: backward: gradient of input '{}'", node.op,
+                  i < names.size() ? std::string(names[i]) : std::to_string(i));
   if (!slot.value()) throw Error(where + " was not set");
   const Value& g = slot.value()->value();
   const TensorSpec& wanted = node.in[i];
   if (g.dtype() != wanted.dtype) {
-    throw DTypeError(fmt::format("{} is {}, but the input is {}", where, to_string(g.spec()), to_string(wanted)));
+    throw DTypeError(fmt::format("{} is {}, but the input is {}", where, to_string(g.spec()),
+                                 to_string(wanted)));
   }
   if (g.shape() == wanted.shape) return g;
   if (!slot.reduced()) {
-    throw ShapeError(fmt::format("{} has shape {}, but the input has {}; set_reduced() sums over broadcast dimensions", where,
-                                 to_string(g.shape()), to_string(wanted.shape)));
+    throw ShapeError(fmt::format(
+        "{} has shape {}, but the input has {}; set_reduced() sums over broadcast dimensions",
+        where, to_string(g.shape()), to_string(wanted.shape)));
   }
   bool broadcasts = g.shape().rank() >= wanted.shape.rank();
   for (int axis = -1; broadcasts && axis >= -wanted.shape.rank(); --axis) {
     broadcasts = wanted.shape[axis] == g.shape()[axis] || wanted.shape[axis] == 1;
   }
   if (!broadcasts) {
-    throw ShapeError(fmt::format("{} has shape {}, to which the input's {} does not broadcast", where, to_string(g.shape()),
-                                 to_string(wanted.shape)));
+    throw ShapeError(fmt::format("{} has shape {}, to which the input's {} does not broadcast",
+                                 where, to_string(g.shape()), to_string(wanted.shape)));
   }
   return sum_to(g, wanted.shape);
 }
@@ -87,13 +90,16 @@ void propagate(Node& node, std::span<const Value> gradients, Arrived& arrived) {
   std::vector<AnyTensor> grads;
   for (std::size_t i = 0; i < node.out.size(); ++i) {
     // An output nobody used has a gradient all the same: zero.
-    grads.emplace_back(gradients[i] ? gradients[i] : full(node.device->shared_runtime(), node.out[i], 0), *node.device);
+    grads.emplace_back(
+        gradients[i] ? gradients[i] : full(node.device->shared_runtime(), node.out[i], 0),
+        *node.device);
   }
   std::vector<GradSlot> slots;
   for (const Node::Edge& parent : node.parents) slots.emplace_back(parent.node != nullptr);
   node.rule->backward(node, grads, slots);
   for (std::size_t i = 0; i < slots.size(); ++i) {
-    if (slots[i]) arrived.add(node.parents[i].node, node.parents[i].slot, settled(node, i, slots[i]));
+    if (slots[i])
+      arrived.add(node.parents[i].node, node.parents[i].slot, settled(node, i, slots[i]));
   }
 }
 
@@ -101,17 +107,21 @@ void propagate(Node& node, std::span<const Value> gradients, Arrived& arrived) {
 
 Gradients vjp(std::span<const AnyTensor> outs, std::span<const AnyTensor> seeds) {
   if (outs.size() != seeds.size()) {
-    throw ShapeError(fmt::format("vjp: takes one seed an output, got {} outputs and {} seeds", outs.size(), seeds.size()));
+    throw ShapeError(fmt::format("vjp: takes one seed an output, got {} outputs and {} seeds",
+                                 outs.size(), seeds.size()));
   }
   Arrived arrived;
   for (std::size_t i = 0; i < outs.size(); ++i) {
     if (seeds[i].shape() != outs[i].shape()) {
-      throw ShapeError(fmt::format("vjp: seed {} must have its output's shape ({}, {})", i, to_string(seeds[i].shape()), to_string(outs[i].shape())));
+      throw ShapeError(fmt::format("vjp: seed {} must have its output's shape ({}, {})", i,
+                                   to_string(seeds[i].shape()), to_string(outs[i].shape())));
     }
     if (seeds[i].dtype() != outs[i].dtype()) {
-      throw DTypeError(fmt::format("vjp: seed {} must have its output's dtype ({}, {})", i, to_string(seeds[i].dtype()), to_string(outs[i].dtype())));
+      throw DTypeError(fmt::format("vjp: seed {} must have its output's dtype ({}, {})", i,
+                                   to_string(seeds[i].dtype()), to_string(outs[i].dtype())));
     }
-    if (outs[i].tracked()) arrived.add(NodeAccess::node(outs[i]), NodeAccess::slot(outs[i]), seeds[i].value());
+    if (outs[i].tracked())
+      arrived.add(NodeAccess::node(outs[i]), NodeAccess::slot(outs[i]), seeds[i].value());
   }
   Gradients result;
   const std::vector<Node*> order = in_order(outs);
@@ -131,13 +141,18 @@ Gradients vjp(std::span<const AnyTensor> outs, std::span<const AnyTensor> seeds)
 AnyTensor Gradients::of(const AnyTensor& leaf) const {
   const auto& node = NodeAccess::node(leaf);
   if (node == nullptr) {
-    throw UnsupportedError("gradients: the tensor was not marked; call require_grad() on it before the forward pass, and ask with the marked tensor");
+    throw UnsupportedError(
+        "gradients: the tensor was not marked; call require_grad() on it before the forward pass, "
+        "and ask with the marked tensor");
   }
   if (node->rule != nullptr) {
-    throw UnsupportedError(fmt::format("gradients: the tensor is the result of '{}'; gradients are kept for marked leaves only", node->op));
+    throw UnsupportedError(fmt::format(
+        "gradients: the tensor is the result of '{}'; gradients are kept for marked leaves only",
+        node->op));
   }
   const auto at = by_node_.find(node->id);
-  if (at == by_node_.end()) throw UnsupportedError("gradients: the loss does not depend on this tensor");
+  if (at == by_node_.end())
+    throw UnsupportedError("gradients: the loss does not depend on this tensor");
   return at->second;
 }
 

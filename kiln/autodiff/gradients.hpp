@@ -6,11 +6,12 @@
 
 namespace kiln {
 
-/// The gradients that one backward pass found, by leaf. Holds no graph: what was saved goes with the loss.
+/// The gradients that one backward pass found, by leaf. Holds no graph: what was saved goes with
+/// the loss.
 class Gradients {
  public:
-  /// The gradient of a leaf: its shape and dtype, untracked. Throws UnsupportedError for a tensor that was not marked, that
-  /// is no leaf, or that the loss does not depend on.
+  /// The gradient of a leaf: its shape and dtype, untracked. Throws UnsupportedError for a tensor
+  /// that was not marked, that is no leaf, or that the loss does not depend on.
   [[nodiscard]] AnyTensor of(const AnyTensor& leaf) const;
   /// Whether the loss depends on the leaf.
   [[nodiscard]] bool contains(const AnyTensor& leaf) const;
@@ -20,8 +21,8 @@ class Gradients {
   std::unordered_map<std::uint64_t, AnyTensor> by_node_;
 };
 
-/// Gradients of sum(outs[0] * seeds[0]) + sum(outs[1] * seeds[1]) + ...: the primitive beneath backward(). Seeds have the
-/// shape and dtype of their outputs.
+/// Gradients of sum(outs[0] * seeds[0]) + sum(outs[1] * seeds[1]) + ...: the primitive beneath
+/// backward(). Seeds have the shape and dtype of their outputs.
 Gradients vjp(std::span<const AnyTensor> outs, std::span<const AnyTensor> seeds);
 
 }  // namespace kiln

@@ -11,23 +11,28 @@ namespace {
 
 std::atomic<std::int64_t> nodes_alive{0};
 
-/// Recipes build on recipes; every 16th result of such a chain is kept, which bounds the depth of recomputing.
+/// Recipes build on recipes; every 16th result of such a chain is kept, which bounds the depth of
+/// recomputing.
 constexpr int anchor_every = 16;
 
 void no_gradient(const Node& node, std::span<const AnyTensor>, std::span<GradSlot>) {
-  throw UnsupportedError(fmt::format(
-      "{0}: has no gradient: it has neither a backward rule nor Default<Autodiff>; detach() its inputs, or add a rule to {0}",
-      node.op));
+  throw UnsupportedError(
+      fmt::format("{0}: has no gradient: it has neither a backward rule nor Default<Autodiff>; "
+                  "detach() its inputs, or add a rule to {0}",
+                  node.op));
 }
 
-std::shared_ptr<Recipe> make_recipe(const OpRecord& proto, std::span<const AnyTensor> in, const Node& node,
-                                    std::span<const Value> values, const Device& device) {
-  auto recipe = std::shared_ptr<Recipe>(new Recipe{.record = proto, .out = node.out, .in = {}, .device = device, .mutex = {}, .made = {}});
+std::shared_ptr<Recipe> make_recipe(const OpRecord& proto, std::span<const AnyTensor> in,
+                                    const Node& node, std::span<const Value> values,
+                                    const Device& device) {
+  auto recipe = std::shared_ptr<Recipe>(new Recipe{
+      .record = proto, .out = node.out, .in = {}, .device = device, .mutex = {}, .made = {}});
   int depth = 0;
   for (const AnyTensor& t : in) {
     recipe->in.push_back(Saver{}.keep(t));
     const auto& parent = NodeAccess::node(t);
-    if (parent != nullptr && parent->recipe != nullptr) depth = std::max(depth, parent->recipe->depth);
+    if (parent != nullptr && parent->recipe != nullptr)
+      depth = std::max(depth, parent->recipe->depth);
   }
   recipe->depth = depth + 1;
   if (recipe->depth > anchor_every) return nullptr;
@@ -65,7 +70,8 @@ Node::~Node() {
   pending = nullptr;
 }
 
-AnyTensor NodeAccess::make(Value value, const Device& device, std::shared_ptr<Node> node, std::size_t slot) {
+AnyTensor NodeAccess::make(Value value, const Device& device, std::shared_ptr<Node> node,
+                           std::size_t slot) {
   AnyTensor t(std::move(value), device);
   t.node_ = std::move(node);
   t.slot_ = slot;
@@ -87,7 +93,9 @@ Checkpoint Saver::keep(const AnyTensor& tensor) const {
 AnyTensor Checkpoint::get() const {
   if (strong_) return {strong_, *device_};
   if (recipe_ != nullptr) return {recipe_->replay(0), *device_};
-  throw Error("checkpoint: this tensor was not kept; keep it in the save rule if the backward rule needs it");
+  throw Error(
+      "checkpoint: this tensor was not kept; keep it in the save rule if the backward rule needs "
+      "it");
 }
 
 Value Recipe::replay(std::size_t slot) {
@@ -108,12 +116,14 @@ std::shared_ptr<Node> make_leaf(const TensorSpec& spec, const Device& device) {
   return node;
 }
 
-std::vector<AnyTensor> attach(std::string_view op, std::vector<Value> values, const Device& device, const GradRule& rule,
-                              std::span<const AnyTensor> in, std::shared_ptr<const void> attributes, const OpRecord* proto) {
+std::vector<AnyTensor> attach(std::string_view op, std::vector<Value> values, const Device& device,
+                              const GradRule& rule, std::span<const AnyTensor> in,
+                              std::shared_ptr<const void> attributes, const OpRecord* proto) {
   std::vector<AnyTensor> out;
   out.reserve(values.size());
   const auto differentiable = [](const Value& v) { return is_float(v.dtype()); };
-  const bool tracked = std::ranges::any_of(in, &AnyTensor::tracked) && std::ranges::any_of(values, differentiable);
+  const bool tracked =
+      std::ranges::any_of(in, &AnyTensor::tracked) && std::ranges::any_of(values, differentiable);
   if (!tracked) {
     for (Value& v : values) out.emplace_back(std::move(v), device);
     return out;
@@ -134,41 +144,51 @@ std::vector<AnyTensor> attach(std::string_view op, std::vector<Value> values, co
     node->recipe = make_recipe(*proto, in, *node, values, device.plain());
   }
   if (rule.backward != nullptr && rule.save != nullptr) {
-    // save() sees the results without their node: a node that owned its own output would never die. Where they can be made
-    // again, a shell that carries only the recipe says so.
+    // save() sees the results without their node: a node that owned its own output would never die.
+    // Where they can be made again, a shell that carries only the recipe says so.
     std::shared_ptr<Node> shell;
     if (node->recipe != nullptr) {
       shell = std::make_shared<Node>();
-          shell->recipe = node->recipe;
+      shell->recipe = node->recipe;
     }
     std::vector<AnyTensor> seen;
-    for (std::size_t i = 0; i < values.size(); ++i) seen.push_back(NodeAccess::make(values[i], device.plain(), shell, i));
+    for (std::size_t i = 0; i < values.size(); ++i)
+      seen.push_back(NodeAccess::make(values[i], device.plain(), shell, i));
     node->saved = rule.save(node->attributes.get(), Saver{}, in, seen);
   }
   for (std::size_t i = 0; i < values.size(); ++i) {
-    out.push_back(differentiable(values[i]) ? NodeAccess::make(std::move(values[i]), device, node, i)
-                                            : AnyTensor(std::move(values[i]), device));
+    out.push_back(differentiable(values[i])
+                      ? NodeAccess::make(std::move(values[i]), device, node, i)
+                      : AnyTensor(std::move(values[i]), device));
   }
   return out;
 }
 
-std::vector<AnyTensor> run(const OpRecord& record, const Device& device, std::span<const TensorSpec> out, const GradRule& rule,
-                           std::span<const AnyTensor> in, const std::shared_ptr<const void>& attributes) {
+std::vector<AnyTensor> run(const OpRecord& record, const Device& device,
+                           std::span<const TensorSpec> out, const GradRule& rule,
+                           std::span<const AnyTensor> in,
+                           const std::shared_ptr<const void>& attributes) {
   std::vector<Value> inputs;
   inputs.reserve(in.size());
   for (const AnyTensor& t : in) inputs.push_back(t.value());
-  return attach(record.name, kiln::record(record, device.shared_runtime(), inputs, out), device, rule, in, attributes, &record);
+  return attach(record.name, kiln::record(record, device.shared_runtime(), inputs, out), device,
+                rule, in, attributes, &record);
 }
 
-Device common_device(std::string_view op, std::span<const std::string_view> names, std::span<const AnyTensor> in) {
-  if (in.empty()) throw DeviceError(fmt::format("{}: takes no tensors, so it must be told the device", op));
+Device common_device(std::string_view op, std::span<const std::string_view> names,
+                     std::span<const AnyTensor> in) {
+  if (in.empty())
+    throw DeviceError(fmt::format("{}: takes no tensors, so it must be told the device", op));
   const Device* common = &in[0].device();
   for (std::size_t i = 1; i < in.size(); ++i) {
     const Device& device = in[i].device();
     if (!device.same_as(*common)) {
-      const auto name = [&](std::size_t k) { return k < names.size() ? std::string(names[k]) : fmt::format("input {}", k); };
-      throw DeviceError(fmt::format("{}: operands must share a device ({} is on {}, {} on {}); move one with to(device)", op,
-                                    name(0), to_string(in[0].device()), name(i), to_string(device)));
+      const auto name = [&](std::size_t k) {
+        return k < names.size() ? std::string(names[k]) : fmt::format("input {}", k);
+      };
+      throw DeviceError(fmt::format(
+          "{}: operands must share a device ({} is on {}, {} on {}); move one with to(device)", op,
+          name(0), to_string(in[0].device()), name(i), to_string(device)));
     }
     if (device.has_autodiff() && !common->has_autodiff()) common = &device;
   }

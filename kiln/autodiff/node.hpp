@@ -12,12 +12,14 @@
 
 namespace kiln {
 
-/// Whether an operation's results are dear to compute (kept for backward) or cheap (may be computed again).
+/// Whether an operation's results are dear to compute (kept for backward) or cheap (may be computed
+/// again).
 enum class Bound : std::uint8_t { compute, memory };
 
 struct Recipe;
 
-/// What a `save` rule keeps of a tensor: its value, or, where the strategy has it so, only how to compute it again.
+/// What a `save` rule keeps of a tensor: its value, or, where the strategy has it so, only how to
+/// compute it again.
 class Checkpoint {
  public:
   Checkpoint() = default;
@@ -38,7 +40,9 @@ class Saver {
  public:
   [[nodiscard]] Checkpoint keep(const AnyTensor& tensor) const;
   /// Keeps nothing, and so lets the tensor be freed, unless `wanted`.
-  [[nodiscard]] Checkpoint keep_if(bool wanted, const AnyTensor& tensor) const { return wanted ? keep(tensor) : Checkpoint{}; }
+  [[nodiscard]] Checkpoint keep_if(bool wanted, const AnyTensor& tensor) const {
+    return wanted ? keep(tensor) : Checkpoint{};
+  }
 };
 
 /// Where a backward rule puts the gradient of one input. False where nobody wants it.
@@ -83,7 +87,8 @@ struct GradRule {
   /// Keeps what backward needs. `in` says by tracked() who will want a gradient.
   std::shared_ptr<void> (*save)(const void* op, const Saver& saver, std::span<const AnyTensor> in,
                                 std::span<const AnyTensor> out) = nullptr;
-  void (*backward)(const Node& node, std::span<const AnyTensor> grads, std::span<GradSlot> slots) = nullptr;
+  void (*backward)(const Node& node, std::span<const AnyTensor> grads,
+                   std::span<GradSlot> slots) = nullptr;
 };
 
 /// How to compute the results of a memory-bound operation again.
@@ -97,10 +102,12 @@ struct Recipe {
   Value replay(std::size_t slot);
 
   std::mutex mutex;
-  std::vector<WeakValue> made;  ///< the results, while anybody holds them: nothing is computed again that is still there
+  std::vector<WeakValue> made;  ///< the results, while anybody holds them: nothing is computed
+                                ///< again that is still there
 };
 
-/// One operation on tracked tensors, or a leaf. Owned by its outputs and by what was computed from them; immutable once made.
+/// One operation on tracked tensors, or a leaf. Owned by its outputs and by what was computed from
+/// them; immutable once made.
 struct Node {
   Node();
   Node(const Node&) = delete;
@@ -134,27 +141,35 @@ struct Node {
 /// A node without a rule: gradients gather there.
 std::shared_ptr<Node> make_leaf(const TensorSpec& spec, const Device& device);
 
-/// Puts a node on values that exist already, if an input is tracked: the one path for kernels, fallbacks, elementwise
-/// operations and composites with a backward of their own. `proto` says how to compute them again; null where that cannot be.
-std::vector<AnyTensor> attach(std::string_view op, std::vector<Value> values, const Device& device, const GradRule& rule,
-                              std::span<const AnyTensor> in, std::shared_ptr<const void> attributes, const OpRecord* proto);
+/// Puts a node on values that exist already, if an input is tracked: the one path for kernels,
+/// fallbacks, elementwise operations and composites with a backward of their own. `proto` says how
+/// to compute them again; null where that cannot be.
+std::vector<AnyTensor> attach(std::string_view op, std::vector<Value> values, const Device& device,
+                              const GradRule& rule, std::span<const AnyTensor> in,
+                              std::shared_ptr<const void> attributes, const OpRecord* proto);
 
 /// Runs a record and attaches: what `apply` does with everything that is not a composite.
-std::vector<AnyTensor> run(const OpRecord& record, const Device& device, std::span<const TensorSpec> out, const GradRule& rule,
-                           std::span<const AnyTensor> in, const std::shared_ptr<const void>& attributes);
+std::vector<AnyTensor> run(const OpRecord& record, const Device& device,
+                           std::span<const TensorSpec> out, const GradRule& rule,
+                           std::span<const AnyTensor> in,
+                           const std::shared_ptr<const void>& attributes);
 
-/// An elementwise operation: dtype from the body, shape by broadcasting, gradient from the body's adjoint.
-AnyTensor run_elementwise(std::string_view op, const BodyPtr& body, std::vector<double> params, std::span<const AnyTensor> in);
+/// An elementwise operation: dtype from the body, shape by broadcasting, gradient from the body's
+/// adjoint.
+AnyTensor run_elementwise(std::string_view op, const BodyPtr& body, std::vector<double> params,
+                          std::span<const AnyTensor> in);
 
-/// The device that the inputs share: with autodiff if one of them has it. Throws DeviceError that begins with `op` and names
-/// the devices where they differ.
-Device common_device(std::string_view op, std::span<const std::string_view> names, std::span<const AnyTensor> in);
+/// The device that the inputs share: with autodiff if one of them has it. Throws DeviceError that
+/// begins with `op` and names the devices where they differ.
+Device common_device(std::string_view op, std::span<const std::string_view> names,
+                     std::span<const AnyTensor> in);
 
 /// What a tensor's node is, for the stages that build graphs.
 struct NodeAccess {
   static const std::shared_ptr<Node>& node(const AnyTensor& tensor) { return tensor.node_; }
   static std::size_t slot(const AnyTensor& tensor) { return tensor.slot_; }
-  static AnyTensor make(Value value, const Device& device, std::shared_ptr<Node> node, std::size_t slot);
+  static AnyTensor make(Value value, const Device& device, std::shared_ptr<Node> node,
+                        std::size_t slot);
 };
 
 }  // namespace kiln

@@ -1,6 +1,8 @@
 #pragma once
 /// For tests of this stage and those above: tensors from numbers, and gradients against
 /// differences.
+#include <pthread.h>
+
 #include <functional>
 
 #include "kiln/autodiff/gradients.hpp"
@@ -99,6 +101,21 @@ inline void expect_gradients(const std::string& what, const Function& f,
     expect_near(gradients[k].to_vector(), expected, tolerance,
                 what + ": input " + std::to_string(k));
   }
+}
+
+/// Runs `action` on a thread whose stack has no room for a recursion of many thousand calls.
+inline void on_a_small_stack(std::function<void()> action) {
+  pthread_attr_t small;
+  pthread_attr_init(&small);
+  ASSERT_EQ(pthread_attr_setstacksize(&small, 512 << 10), 0);
+  pthread_t thread{};
+  const auto call = [](void* f) -> void* {
+    (*static_cast<std::function<void()>*>(f))();
+    return nullptr;
+  };
+  ASSERT_EQ(pthread_create(&thread, &small, call, &action), 0);
+  pthread_join(thread, nullptr);
+  pthread_attr_destroy(&small);
 }
 
 }  // namespace kiln::test

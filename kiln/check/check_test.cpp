@@ -8,6 +8,9 @@
 
 #include "kiln/check/broken_ops_test.hpp"
 #include "kiln/check/reference.hpp"
+#include "kiln/ops/gather/gather.hpp"
+#include "kiln/runtime/webgpu/webgpu.hpp"
+#include "kiln/support/error.hpp"
 
 namespace kiln {
 namespace {

@@ -7,11 +7,12 @@
 
 namespace kiln::dispatch {
 
-/// A launch made ready to compile: `{{ bindings }}` and the stores generated, the template rendered.
+/// A launch made ready to compile: `{{ bindings }}` and the stores generated, the template
+/// rendered.
 struct RenderedLaunch {
   KernelId id;
-  RenderedSource source;              ///< where lines of id.source come from
-  std::vector<std::uint32_t> words;   ///< the metadata block
+  RenderedSource source;             ///< where lines of id.source come from
+  std::vector<std::uint32_t> words;  ///< the metadata block
   std::array<std::uint32_t, 3> grid{};
   struct Patch {
     std::size_t word;   ///< of the metadata block
@@ -20,9 +21,11 @@ struct RenderedLaunch {
   std::vector<Patch> patches;
 };
 
-/// Throws KernelError for a launch that breaks the kernel's contract: no {{ bindings }}, an output never stored, names that
-/// clash or do not exist, a grid above the limit in a kernel that does not use kiln_workgroup.
-RenderedLaunch render(const OpTable& table, const webgpu::Launch& launch, std::span<const Operand> in,
-                      std::span<const Operand> out, std::span<const Param* const> params, const Limits& limits);
+/// Throws KernelError for a launch that breaks the kernel's contract: no {{ bindings }}, an output
+/// never stored, names that clash or do not exist, a grid above the limit in a kernel that does not
+/// use kiln_workgroup.
+RenderedLaunch render(const OpTable& table, const webgpu::Launch& launch,
+                      std::span<const Operand> in, std::span<const Operand> out,
+                      std::span<const Param* const> params, const Limits& limits);
 
 }  // namespace kiln::dispatch

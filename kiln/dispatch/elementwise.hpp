@@ -8,16 +8,19 @@
 
 namespace kiln::dispatch {
 
-/// Computes every root of `body` over inputs that broadcast to `shape`; result i has dtype `dtypes[i]`. Inputs may be strided.
-/// One launch. `params` are the body's run-time scalars. `runtime` says where, if there is no input.
-std::vector<RawTensor> run_elementwise(std::string_view op, const std::shared_ptr<Runtime>& runtime, const BodyPtr& body,
-                                       std::span<const double> params, std::span<const RawTensor> inputs,
-                                       const Shape& shape, std::span<const DType> dtypes);
+/// Computes every root of `body` over inputs that broadcast to `shape`; result i has dtype
+/// `dtypes[i]`. Inputs may be strided. One launch. `params` are the body's run-time scalars.
+/// `runtime` says where, if there is no input.
+std::vector<RawTensor> run_elementwise(std::string_view op, const std::shared_ptr<Runtime>& runtime,
+                                       const BodyPtr& body, std::span<const double> params,
+                                       std::span<const RawTensor> inputs, const Shape& shape,
+                                       std::span<const DType> dtypes);
 
 /// The same values, dense from the start of a buffer: `x` itself where it is so already.
 RawTensor make_dense(const RawTensor& x);
 
-/// Copies `x` into `target`, which may be a strided part of a buffer, and has the same shape and dtype.
+/// Copies `x` into `target`, which may be a strided part of a buffer, and has the same shape and
+/// dtype.
 void copy_into(const RawTensor& x, const RawTensor& target);
 
 }  // namespace kiln::dispatch

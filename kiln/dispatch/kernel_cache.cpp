@@ -3,7 +3,9 @@
 namespace kiln::dispatch {
 
 KernelCache& KernelCache::of(Runtime& runtime) {
-  const auto make = []() -> std::unique_ptr<RuntimeExtension> { return std::make_unique<KernelCache>(); };
+  const auto make = []() -> std::unique_ptr<RuntimeExtension> {
+    return std::make_unique<KernelCache>();
+  };
   return static_cast<KernelCache&>(runtime.extension(make));
 }
 

@@ -14,7 +14,8 @@ struct Prepared {
   CompiledKernelPtr kernel;
 };
 
-/// Prepared launches of one runtime by a key that spells everything they depend on. Lives as long as the runtime.
+/// Prepared launches of one runtime by a key that spells everything they depend on. Lives as long
+/// as the runtime.
 class KernelCache : public RuntimeExtension {
  public:
   static KernelCache& of(Runtime& runtime);
@@ -24,7 +25,8 @@ class KernelCache : public RuntimeExtension {
   std::shared_ptr<const T> find_or(const std::string& key, Make make) {
     {
       const std::lock_guard lock(mutex_);
-      if (const auto at = entries_.find(key); at != entries_.end()) return std::static_pointer_cast<const T>(at->second);
+      if (const auto at = entries_.find(key); at != entries_.end())
+        return std::static_pointer_cast<const T>(at->second);
     }
     std::shared_ptr<const T> made = make();  // outside the lock: compiling takes long
     const std::lock_guard lock(mutex_);
@@ -34,7 +36,8 @@ class KernelCache : public RuntimeExtension {
   }
 
  private:
-  // A plan depends on the shapes: a program whose shapes never repeat must not fill the memory with them.
+  // A plan depends on the shapes: a program whose shapes never repeat must not fill the memory with
+  // them.
   static constexpr std::size_t max_entries = 16384;
   std::mutex mutex_;
   std::unordered_map<std::string, std::shared_ptr<const Prepared>> entries_;
@@ -44,7 +47,8 @@ class KernelCache : public RuntimeExtension {
 template <class T>
 void append_bytes(std::string& key, const T& value) {
   static_assert(std::is_trivially_copyable_v<T>);
-  key.append(reinterpret_cast<const char*>(&value), sizeof value);  // NOLINT: the bytes are what is wanted
+  key.append(reinterpret_cast<const char*>(&value),
+             sizeof value);  // NOLINT: the bytes are what is wanted
 }
 
 }  // namespace kiln::dispatch

@@ -27,19 +27,24 @@ std::size_t Metadata::add_words(std::span<const std::int64_t> words) {
   return first;
 }
 
-std::string Metadata::word(std::size_t index) { return fmt::format("params.kiln_words[{}][{}]", index / 4, index % 4); }
+std::string Metadata::word(std::size_t index) {
+  return fmt::format("params.kiln_words[{}][{}]", index / 4, index % 4);
+}
 
-std::string Metadata::declare(const Limits& limits, std::uint32_t group, std::uint32_t binding, KernelId& id) const {
+std::string Metadata::declare(const Limits& limits, std::uint32_t group, std::uint32_t binding,
+                              KernelId& id) const {
   if (empty()) return {};
   id.metadata_bytes = static_cast<std::uint32_t>(values().size() * 4);
   id.metadata_immediate = id.metadata_bytes <= limits.immediate_bytes;
   std::string text = fmt::format("struct KilnParams {{ {}", members_);
   // vec4 elements: a uniform array must step by 16 bytes.
-  if (!words_.empty()) text += fmt::format("kiln_words: array<vec4<u32>, {}>, ", round_up(words_.size(), 4) / 4);
+  if (!words_.empty())
+    text += fmt::format("kiln_words: array<vec4<u32>, {}>, ", round_up(words_.size(), 4) / 4);
   if (id.metadata_immediate) return text + "}\nvar<immediate> params: KilnParams;\n";
   id.metadata_group = group;
   id.metadata_binding = binding;
-  return text + fmt::format("}}\n@group({}) @binding({}) var<uniform> params: KilnParams;\n", group, binding);
+  return text + fmt::format("}}\n@group({}) @binding({}) var<uniform> params: KilnParams;\n", group,
+                            binding);
 }
 
 std::vector<std::uint32_t> Metadata::values() const {
@@ -55,18 +60,25 @@ std::vector<std::uint32_t> Metadata::values() const {
 std::uint32_t word_of(std::string_view op, double value, DType dtype) {
   if (!is_float(dtype) && dtype != DType::boolean) {
     const double low = dtype == DType::i32 ? std::numeric_limits<std::int32_t>::min() : 0;
-    const double high = dtype == DType::i32 ? std::numeric_limits<std::int32_t>::max() : std::numeric_limits<std::uint32_t>::max();
+    const double high = dtype == DType::i32 ? std::numeric_limits<std::int32_t>::max()
+                                            : std::numeric_limits<std::uint32_t>::max();
     if (value != std::trunc(value) || value < low || value > high) {
-      throw DTypeError(fmt::format("{}: the number {} is no {}; cast the tensor first", op, value, to_string(dtype)));
+      throw DTypeError(fmt::format("{}: the number {} is no {}; cast the tensor first", op, value,
+                                   to_string(dtype)));
     }
   }
   switch (dtype) {
-    case DType::f32: return std::bit_cast<std::uint32_t>(static_cast<float>(value));
+    case DType::f32:
+      return std::bit_cast<std::uint32_t>(static_cast<float>(value));
     // Kernels compute in f32, but the number must be the one an f16 tensor would hold.
-    case DType::f16: return std::bit_cast<std::uint32_t>(static_cast<float>(float16(static_cast<float>(value))));
-    case DType::i32: return static_cast<std::uint32_t>(static_cast<std::int32_t>(value));
-    case DType::u32: return static_cast<std::uint32_t>(value);
-    case DType::boolean: return value != 0 ? 1 : 0;
+    case DType::f16:
+      return std::bit_cast<std::uint32_t>(static_cast<float>(float16(static_cast<float>(value))));
+    case DType::i32:
+      return static_cast<std::uint32_t>(static_cast<std::int32_t>(value));
+    case DType::u32:
+      return static_cast<std::uint32_t>(value);
+    case DType::boolean:
+      return value != 0 ? 1 : 0;
   }
   return 0;
 }

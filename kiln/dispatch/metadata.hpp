@@ -11,8 +11,9 @@
 
 namespace kiln::dispatch {
 
-/// The block of 32-bit numbers a kernel gets with each launch: its WGSL struct `params`, and the values. It is passed as
-/// immediates where the adapter takes that many bytes, else in a uniform ring.
+/// The block of 32-bit numbers a kernel gets with each launch: its WGSL struct `params`, and the
+/// values. It is passed as immediates where the adapter takes that many bytes, else in a uniform
+/// ring.
 class Metadata {
  public:
   /// Adds a member and gives the word it occupies.
@@ -24,7 +25,8 @@ class Metadata {
 
   [[nodiscard]] bool empty() const { return named_.empty() && words_.empty(); }
   /// Declares `params` and says in `id` how it is passed.
-  [[nodiscard]] std::string declare(const Limits& limits, std::uint32_t group, std::uint32_t binding, KernelId& id) const;
+  [[nodiscard]] std::string declare(const Limits& limits, std::uint32_t group,
+                                    std::uint32_t binding, KernelId& id) const;
   /// The block, named members first.
   [[nodiscard]] std::vector<std::uint32_t> values() const;
 
@@ -34,7 +36,8 @@ class Metadata {
   std::vector<std::uint32_t> words_;
 };
 
-/// `value` as the word of a param of dtype `dtype`. Throws DTypeError that begins with `op` for a number that dtype has not.
+/// `value` as the word of a param of dtype `dtype`. Throws DTypeError that begins with `op` for a
+/// number that dtype has not.
 std::uint32_t word_of(std::string_view op, double value, DType dtype);
 
 /// `size` as a u32. Throws ShapeError that begins with `op` where it does not fit.

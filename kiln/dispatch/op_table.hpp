@@ -15,8 +15,8 @@ using kiln::Limits;
 class Client;
 }  // namespace webgpu
 
-/// The rules of one operation with their types erased: one constant of function pointers a type. `op` points to the
-/// operation's struct, whose fields are its attributes.
+/// The rules of one operation with their types erased: one constant of function pointers a type.
+/// `op` points to the operation's struct, whose fields are its attributes.
 struct OpTable {
   std::string_view name;
   std::span<const std::string_view> inputs;
@@ -25,24 +25,32 @@ struct OpTable {
   void (*append_key)(const void* op, std::string& key) = nullptr;
   /// The addresses of the Param fields, in order.
   void (*params)(const void* op, std::vector<const Param*>& out) = nullptr;
-  /// Where the result's elements lie, given where the input's do; nothing where that takes a dense input.
+  /// Where the result's elements lie, given where the input's do; nothing where that takes a dense
+  /// input.
   std::optional<Layout> (*view)(const void* op, const Layout& in) = nullptr;
   /// Candidates, best first.
-  std::vector<webgpu::Launch> (*webgpu_kernel)(const void* op, std::span<const Operand> in, std::span<const Operand> out,
+  std::vector<webgpu::Launch> (*webgpu_kernel)(const void* op, std::span<const Operand> in,
+                                               std::span<const Operand> out,
                                                const Limits& limits) = nullptr;
   /// Several launches, by hand.
-  std::vector<RawTensor> (*webgpu_forward)(const void* op, webgpu::Client& client, std::span<const RawTensor> in,
+  std::vector<RawTensor> (*webgpu_forward)(const void* op, webgpu::Client& client,
+                                           std::span<const RawTensor> in,
                                            std::span<const TensorSpec> out) = nullptr;
 
-  [[nodiscard]] bool has_webgpu() const { return webgpu_kernel != nullptr || webgpu_forward != nullptr; }
+  [[nodiscard]] bool has_webgpu() const {
+    return webgpu_kernel != nullptr || webgpu_forward != nullptr;
+  }
 };
 
 namespace dispatch {
 
-/// Runs an operation's kernel, or its forward. Results of a forward are compared with `out`, all before any is given back.
-/// Throws KernelError, ShapeError, DTypeError or OutOfMemoryError that begins with the operation's name.
-std::vector<RawTensor> run_kernel(const OpTable& table, const void* op, const std::shared_ptr<Runtime>& runtime,
-                                  std::span<const RawTensor> inputs, std::span<const TensorSpec> out);
+/// Runs an operation's kernel, or its forward. Results of a forward are compared with `out`, all
+/// before any is given back. Throws KernelError, ShapeError, DTypeError or OutOfMemoryError that
+/// begins with the operation's name.
+std::vector<RawTensor> run_kernel(const OpTable& table, const void* op,
+                                  const std::shared_ptr<Runtime>& runtime,
+                                  std::span<const RawTensor> inputs,
+                                  std::span<const TensorSpec> out);
 
 }  // namespace dispatch
 }  // namespace kiln

@@ -249,6 +249,7 @@ void choose(Pass& pass, std::int64_t most_splits) {
 
 RawTensor run_reduction(std::string_view op, const Reduction& reduction, const RawTensor& x,
                         const TensorSpec& out) {
+  (void)x.shape().elements();  // throws where the joined axes below would overflow
   Pass pass{.op = op, .combine = reduction.combine, .scale = reduction.scale, .in = x};
   for (int axis = 0; axis < x.shape().rank(); ++axis) {
     AxisGroup& group = reduction.axes[static_cast<std::size_t>(axis)] ? pass.reduced : pass.kept;

@@ -6,8 +6,8 @@
 
 namespace kiln {
 
-/// How a reduction combines elements. `max` and `min` keep a NaN; `argmax` and `argmin` give the first index along the one
-/// axis reduced, and count a NaN as the extreme.
+/// How a reduction combines elements. `max` and `min` keep a NaN; `argmax` and `argmin` give the
+/// first index along the one axis reduced, and count a NaN as the extreme.
 enum class Combine : std::uint8_t { sum, max, min, argmax, argmin };
 
 /// The axes of a tensor that a reduction takes away.
@@ -22,9 +22,11 @@ struct Reduction {
 
 namespace dispatch {
 
-/// Reduces `x`, which may be strided, to a dense tensor of `out`: the kept axes in order. Sums of f16 are made in f32. One or
-/// two launches; the order of additions depends on the shape alone, so results repeat.
-RawTensor run_reduction(std::string_view op, const Reduction& reduction, const RawTensor& x, const TensorSpec& out);
+/// Reduces `x`, which may be strided, to a dense tensor of `out`: the kept axes in order. Sums of
+/// f16 are made in f32. One or two launches; the order of additions depends on the shape alone, so
+/// results repeat.
+RawTensor run_reduction(std::string_view op, const Reduction& reduction, const RawTensor& x,
+                        const TensorSpec& out);
 
 }  // namespace dispatch
 }  // namespace kiln

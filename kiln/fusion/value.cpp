@@ -23,7 +23,8 @@ RawTensor viewed(const RuleCall& call, const RawTensor& x) {
   if (!layout) {
     out = dispatch::make_dense(x);
     layout = call.table->view(call.op.get(), out.layout);
-    if (!layout) throw Error(fmt::format("{}: the view rule refuses a dense layout", call.table->name));
+    if (!layout)
+      throw Error(fmt::format("{}: the view rule refuses a dense layout", call.table->name));
   }
   out.layout = *layout;
   return out;
@@ -48,8 +49,8 @@ BodyPtr full_body() {
 
 }  // namespace
 
-std::vector<Value> record(const OpRecord& record, const std::shared_ptr<Runtime>& runtime, std::span<const Value> inputs,
-                          std::span<const TensorSpec> out) {
+std::vector<Value> record(const OpRecord& record, const std::shared_ptr<Runtime>& runtime,
+                          std::span<const Value> inputs, std::span<const TensorSpec> out) {
   std::vector<RawTensor> raw;
   raw.reserve(inputs.size());
   for (const Value& v : inputs) raw.push_back(v.raw());
@@ -58,7 +59,8 @@ std::vector<Value> record(const OpRecord& record, const std::shared_ptr<Runtime>
         std::vector<DType> dtypes;
         dtypes.reserve(out.size());
         for (const TensorSpec& spec : out) dtypes.push_back(spec.dtype);
-        return dispatch::run_elementwise(record.name, runtime, call.body, call.params, raw, out[0].shape, dtypes);
+        return dispatch::run_elementwise(record.name, runtime, call.body, call.params, raw,
+                                         out[0].shape, dtypes);
       },
       [&](const Reduction& reduction) {
         return std::vector{dispatch::run_reduction(record.name, reduction, raw[0], out[0])};
@@ -87,7 +89,8 @@ Value sum_to(const Value& value, const Shape& to) {
 
 Value add(const Value& a, const Value& b) {
   const std::array inputs{a, b};
-  return record({"add", ElementwiseCall{add_body(), {}}}, a.runtime(), inputs, {&a.spec(), 1}).front();
+  return record({"add", ElementwiseCall{add_body(), {}}}, a.runtime(), inputs, {&a.spec(), 1})
+      .front();
 }
 
 Value full(const std::shared_ptr<Runtime>& runtime, const TensorSpec& spec, double number) {

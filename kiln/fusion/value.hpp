@@ -12,11 +12,13 @@
 
 namespace kiln {
 
-/// A value: its shape and dtype are known, its elements may be on their way. Immutable and cheap to copy.
+/// A value: its shape and dtype are known, its elements may be on their way. Immutable and cheap to
+/// copy.
 class Value {
  public:
   Value() = default;
-  explicit Value(RawTensor raw) : state_(std::make_shared<const State>(State{raw.spec(), std::move(raw)})) {}
+  explicit Value(RawTensor raw)
+      : state_(std::make_shared<const State>(State{raw.spec(), std::move(raw)})) {}
 
   [[nodiscard]] const TensorSpec& spec() const { return state_->spec; }
   [[nodiscard]] const Shape& shape() const { return state_->spec.shape; }
@@ -66,10 +68,11 @@ struct OpRecord {
 };
 
 /// Runs `record` on `inputs`, which share `runtime`; result i has shape and dtype `out[i]`.
-std::vector<Value> record(const OpRecord& record, const std::shared_ptr<Runtime>& runtime, std::span<const Value> inputs,
-                          std::span<const TensorSpec> out);
+std::vector<Value> record(const OpRecord& record, const std::shared_ptr<Runtime>& runtime,
+                          std::span<const Value> inputs, std::span<const TensorSpec> out);
 
-/// `value` summed over the axes along which `to` broadcasts to it. `to` must broadcast to value's shape.
+/// `value` summed over the axes along which `to` broadcasts to it. `to` must broadcast to value's
+/// shape.
 Value sum_to(const Value& value, const Shape& to);
 
 /// The elementwise sum of two values of one spec.

@@ -12,7 +12,8 @@
 namespace kiln {
 namespace {
 
-// Each part of a step is one elementwise operation. What changes from step to step is a Param: nothing compiles twice.
+// Each part of a step is one elementwise operation. What changes from step to step is a Param:
+// nothing compiles twice.
 struct AdamMean {
   static constexpr std::string_view name = "adam_mean";
   Param beta;
@@ -42,7 +43,8 @@ AnyTensor as_leaf(const AnyTensor& updated, const AnyTensor& like) {
 
 }  // namespace
 
-std::vector<AnyTensor> Adam::step(const std::vector<AnyTensor>& parameters, const Gradients& gradients) {
+std::vector<AnyTensor> Adam::step(const std::vector<AnyTensor>& parameters,
+                                  const Gradients& gradients) {
   if (moments_.empty()) {
     for (const AnyTensor& p : parameters) {
       const AnyTensor zero = zeros(p.shape(), p.device().plain(), p.dtype());
@@ -50,7 +52,8 @@ std::vector<AnyTensor> Adam::step(const std::vector<AnyTensor>& parameters, cons
     }
   }
   if (moments_.size() != parameters.size()) {
-    throw ShapeError(fmt::format("adam: the first step had {} parameters, this one has {}", moments_.size(), parameters.size()));
+    throw ShapeError(fmt::format("adam: the first step had {} parameters, this one has {}",
+                                 moments_.size(), parameters.size()));
   }
   ++steps_;
   const double t = static_cast<double>(steps_);
@@ -61,8 +64,8 @@ std::vector<AnyTensor> Adam::step(const std::vector<AnyTensor>& parameters, cons
     const AnyTensor& p = parameters[i];
     Moments& moments = moments_[i];
     if (moments.mean.shape() != p.shape()) {
-      throw ShapeError(fmt::format("adam: parameter {} was {} at the first step, now it is {}", i, to_string(moments.mean.shape()),
-                                   to_string(p.shape())));
+      throw ShapeError(fmt::format("adam: parameter {} was {} at the first step, now it is {}", i,
+                                   to_string(moments.mean.shape()), to_string(p.shape())));
     }
     if (!gradients.contains(p)) {
       out.push_back(p);
@@ -77,10 +80,12 @@ std::vector<AnyTensor> Adam::step(const std::vector<AnyTensor>& parameters, cons
   return out;
 }
 
-std::vector<AnyTensor> sgd_step(const std::vector<AnyTensor>& parameters, const Gradients& gradients, double learning_rate) {
+std::vector<AnyTensor> sgd_step(const std::vector<AnyTensor>& parameters,
+                                const Gradients& gradients, double learning_rate) {
   std::vector<AnyTensor> out;
   for (const AnyTensor& p : parameters) {
-    out.push_back(gradients.contains(p) ? as_leaf(p.detach() - gradients.of(p) * learning_rate, p) : p);
+    out.push_back(gradients.contains(p) ? as_leaf(p.detach() - gradients.of(p) * learning_rate, p)
+                                        : p);
   }
   return out;
 }

@@ -5,7 +5,8 @@
 
 namespace kiln {
 
-/// How Adam moves; see Kingma and Ba, "Adam: a method for stochastic optimization", 2015, algorithm 1.
+/// How Adam moves; see Kingma and Ba, "Adam: a method for stochastic optimization", 2015,
+/// algorithm 1.
 struct AdamOptions {
   double learning_rate = 1e-3;
   double beta1 = 0.9;     ///< decay of the mean gradient
@@ -21,9 +22,10 @@ class Adam {
  public:
   explicit Adam(const AdamOptions& options = {}) : options_(options) {}
 
-  /// The parameters after one step. A parameter that the loss does not depend on stays as it is. Throws ShapeError where
-  /// parameters change in number or shape between steps.
-  [[nodiscard]] std::vector<AnyTensor> step(const std::vector<AnyTensor>& parameters, const Gradients& gradients);
+  /// The parameters after one step. A parameter that the loss does not depend on stays as it is.
+  /// Throws ShapeError where parameters change in number or shape between steps.
+  [[nodiscard]] std::vector<AnyTensor> step(const std::vector<AnyTensor>& parameters,
+                                            const Gradients& gradients);
 
   [[nodiscard]] std::int64_t steps() const { return steps_; }
   /// Takes effect with the next step; compiles nothing.
@@ -40,6 +42,7 @@ class Adam {
 };
 
 /// Plain gradient descent: the parameters less `learning_rate` times their gradients.
-std::vector<AnyTensor> sgd_step(const std::vector<AnyTensor>& parameters, const Gradients& gradients, double learning_rate);
+std::vector<AnyTensor> sgd_step(const std::vector<AnyTensor>& parameters,
+                                const Gradients& gradients, double learning_rate);
 
 }  // namespace kiln

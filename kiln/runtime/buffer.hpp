@@ -4,8 +4,8 @@
 
 namespace kiln {
 
-/// Device memory. A buffer goes back to its runtime's pool when its last owner lets go; work already queued on it is
-/// done first, since a device works in order.
+/// Device memory. A buffer goes back to its runtime's pool when its last owner lets go; work
+/// already queued on it is done first, since a device works in order.
 class Buffer {
  public:
   Buffer(const Buffer&) = delete;

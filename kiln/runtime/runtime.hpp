@@ -18,18 +18,18 @@ namespace kiln {
 
 /// What an adapter can do, in the adapter's own numbers (not the defaults of an API).
 struct Limits {
-  std::uint64_t buffer_bytes = 0;          ///< largest buffer
-  std::uint64_t binding_bytes = 0;         ///< largest part of a buffer that a kernel can see
-  std::uint32_t storage_buffers = 0;       ///< buffers one kernel can bind
-  std::uint32_t workgroup_bytes = 0;       ///< workgroup memory
-  std::uint32_t workgroup_invocations = 0; ///< threads of a workgroup
-  std::array<std::uint32_t, 3> workgroup_size{}; ///< the same, per dimension
-  std::uint32_t workgroups = 0;            ///< workgroups in one dimension of a grid
-  std::uint32_t immediate_bytes = 0;       ///< metadata that fits without a buffer
-  std::uint32_t offset_alignment = 0;      ///< of a buffer binding's offset, in bytes
-  bool f16 = false;                        ///< kernels may use f16
+  std::uint64_t buffer_bytes = 0;           ///< largest buffer
+  std::uint64_t binding_bytes = 0;          ///< largest part of a buffer that a kernel can see
+  std::uint32_t storage_buffers = 0;        ///< buffers one kernel can bind
+  std::uint32_t workgroup_bytes = 0;        ///< workgroup memory
+  std::uint32_t workgroup_invocations = 0;  ///< threads of a workgroup
+  std::array<std::uint32_t, 3> workgroup_size{};  ///< the same, per dimension
+  std::uint32_t workgroups = 0;                   ///< workgroups in one dimension of a grid
+  std::uint32_t immediate_bytes = 0;              ///< metadata that fits without a buffer
+  std::uint32_t offset_alignment = 0;             ///< of a buffer binding's offset, in bytes
+  bool f16 = false;                               ///< kernels may use f16
   bool timestamps = false;
-  bool cpu = false;                        ///< a software adapter: few wide threads, big tiles pay
+  bool cpu = false;  ///< a software adapter: few wide threads, big tiles pay
 };
 
 /// A buffer as one launch sees it.
@@ -53,11 +53,11 @@ using CompiledKernelPtr = std::shared_ptr<const CompiledKernel>;
 struct RuntimeCounters {
   std::uint64_t launches = 0;
   std::uint64_t submits = 0;
-  std::uint64_t compiled = 0;     ///< kernels compiled
-  std::uint64_t allocated = 0;    ///< buffers the driver was asked for
-  std::uint64_t reused = 0;       ///< buffers served from the pool
-  std::uint64_t bytes_in_use = 0; ///< held by live buffers
-  std::uint64_t bytes_pooled = 0; ///< waiting in the pool
+  std::uint64_t compiled = 0;      ///< kernels compiled
+  std::uint64_t allocated = 0;     ///< buffers the driver was asked for
+  std::uint64_t reused = 0;        ///< buffers served from the pool
+  std::uint64_t bytes_in_use = 0;  ///< held by live buffers
+  std::uint64_t bytes_pooled = 0;  ///< waiting in the pool
 };
 
 /// Time one launch took on the device.
@@ -75,8 +75,9 @@ class RuntimeExtension {
   virtual ~RuntimeExtension() = default;
 };
 
-/// One opened device. Work is done in the order of the calls; nothing waits but `read(...).get()` and `synchronize()`.
-/// Safe to use from several threads. Errors that the device reports late are thrown by the next call.
+/// One opened device. Work is done in the order of the calls; nothing waits but `read(...).get()`
+/// and `synchronize()`. Safe to use from several threads. Errors that the device reports late are
+/// thrown by the next call.
 class Runtime : public std::enable_shared_from_this<Runtime> {
  public:
   Runtime() = default;
@@ -91,13 +92,18 @@ class Runtime : public std::enable_shared_from_this<Runtime> {
   [[nodiscard]] virtual std::span<const Language> languages() const = 0;
   [[nodiscard]] virtual const Limits& limits() const = 0;
 
-  /// Contents are undefined. Throws OutOfMemoryError with the bytes asked for and the adapter's limit. `bytes` may be 0.
+  /// Contents are undefined. Throws OutOfMemoryError with the bytes asked for and the adapter's
+  /// limit. `bytes` may be 0.
   virtual BufferPtr allocate(std::uint64_t bytes) = 0;
   /// Copies `data` before it returns; lands between the launches before and after it.
-  virtual void write(const BufferPtr& buffer, std::uint64_t offset, std::span<const std::byte> data) = 0;
-  /// Sets every 32-bit word of [offset, offset + bytes) to `word`, in order with the launches. Both multiples of 4.
-  virtual void fill(const BufferPtr& buffer, std::uint64_t offset, std::uint64_t bytes, std::uint32_t word) = 0;
-  /// The bytes as they are after all work asked for so far. Does not wait; `get()` on the future does.
+  virtual void write(const BufferPtr& buffer, std::uint64_t offset,
+                     std::span<const std::byte> data) = 0;
+  /// Sets every 32-bit word of [offset, offset + bytes) to `word`, in order with the launches. Both
+  /// multiples of 4.
+  virtual void fill(const BufferPtr& buffer, std::uint64_t offset, std::uint64_t bytes,
+                    std::uint32_t word) = 0;
+  /// The bytes as they are after all work asked for so far. Does not wait; `get()` on the future
+  /// does.
   virtual std::future<std::vector<std::byte>> read(const BufferPtr& buffer, std::uint64_t offset,
                                                    std::uint64_t bytes) = 0;
   /// Waits until all work is done.
@@ -106,14 +112,17 @@ class Runtime : public std::enable_shared_from_this<Runtime> {
   /// Compiles, or finds what was compiled before. `label` is for traces and errors only.
   /// Throws KernelError with the compiler's message.
   virtual CompiledKernelPtr compile(const KernelId& id, std::string_view label) = 0;
-  /// Queues one launch. `bindings` in the order of KernelId::bindings; `metadata` is KernelId::metadata_bytes long.
-  /// Throws KernelError for what the device would not survive: a grid above the limit, an empty or misaligned binding,
-  /// one buffer as read and as read_write or twice as read_write, metadata of another size. A grid with a zero does nothing.
+  /// Queues one launch. `bindings` in the order of KernelId::bindings; `metadata` is
+  /// KernelId::metadata_bytes long. Throws KernelError for what the device would not survive: a
+  /// grid above the limit, an empty or misaligned binding, one buffer as read and as read_write or
+  /// twice as read_write, metadata of another size. A grid with a zero does nothing.
   virtual void launch(const CompiledKernelPtr& kernel, std::span<const Binding> bindings,
-                      std::span<const std::byte> metadata, const std::array<std::uint32_t, 3>& grid) = 0;
+                      std::span<const std::byte> metadata,
+                      const std::array<std::uint32_t, 3>& grid) = 0;
 
   [[nodiscard]] virtual RuntimeCounters counters() const = 0;
-  /// Turns timing of launches on or off. Throws UnsupportedError where the adapter has no timestamps.
+  /// Turns timing of launches on or off. Throws UnsupportedError where the adapter has no
+  /// timestamps.
   virtual void time_launches(bool on) = 0;
   /// Waits, then gives the times gathered since the last call, in order.
   virtual std::vector<LaunchTime> launch_times() = 0;

@@ -70,7 +70,9 @@ constexpr auto table = std::to_array<OpcodeRow>({
      [](Args&, const Expr& self, const Expr& g, Args& out) { out[0] = g * (self * (1 - self)); }},
     {Opcode::relu, "relu", 1, Domain::numeric, "kiln_relu_$t($a)",
      [](const In& x, DType) { return x[0] <= 0 ? 0.0 : x[0]; },
-     [](Args&, const Expr& self, const Expr& g, Args& out) { out[0] = select(self <= 0, 0, g); }},
+     [](Args&, const Expr& self, const Expr& g, Args& out) {
+       out[0] = select(0 < self || is_nan(self), g, 0);
+     }},
     {Opcode::erf, "erf", 1, Domain::floating, "kiln_erf($a)",
      [](const In& x, DType) { return std::erf(x[0]); },
      [](Args& in, const Expr&, const Expr& g, Args& out) {

@@ -36,9 +36,10 @@ const std::map<std::string, Helper>& helpers() {
           "             + 1.33314422036e-1f) * s - 3.33332819422e-1f) * s * x + x;\n"
           "  let a = abs(x);\n"
           "  let far = 1.0f - 2.0f / (exp(2.0f * select(a, 20.0f, a > 20.0f)) + 1.0f);\n"
-          "  return select(select(far, -far, x < 0.0f), near, a < 0.625f);\n"
+          "  return select(select(select(far, -far, x < 0.0f), near, a < 0.625f), x, "
+          "kiln_is_nan(x));\n"
           "}\n",
-          {}}},
+          {"kiln_is_nan"}}},
         {"kiln_sigmoid",
          {"fn kiln_sigmoid(x: f32) -> f32 {\n"
           "  let e = exp(-abs(x));\n"
@@ -61,9 +62,10 @@ const std::map<std::string, Helper>& helpers() {
           "* t + 0.254829592f) * t;\n"
           "  let b = select(a, 10.0f, a > 10.0f);\n"
           "  let far = 1.0f - p * exp(-b * b);\n"
-          "  return select(select(far, -far, x < 0.0f), near, a < 1.0f);\n"
+          "  return select(select(select(far, -far, x < 0.0f), near, a < 1.0f), x, "
+          "kiln_is_nan(x));\n"
           "}\n",
-          {}}},
+          {"kiln_is_nan"}}},
         {"kiln_pow",
          {"fn kiln_pow(x: f32, y: f32) -> f32 {\n"
           "  if (kiln_is_nan(x) || kiln_is_nan(y)) { return select(x + y, 1.0f, y == 0.0f || x == "
@@ -87,15 +89,20 @@ const std::map<std::string, Helper>& helpers() {
     for (const std::string type : {"f32", "i32", "u32"}) {
       const bool f = type == "f32";
       const std::string zero = type + "(0)";
+      // A NaN is looked for in its bits: GPU compilers make fmin and fmax of comparisons, which
+      // lose it.
       t["kiln_relu_" + type] = {
-          fmt::format("fn kiln_relu_{0}(x: {0}) -> {0} {{ return select(x, {1}, x <= {1}); }}\n",
-                      type, zero),
-          {}};
-      for (const auto& [name, sign] : {std::pair{"min", '<'}, std::pair{"max", '>'}}) {
+          f ? std::string("fn kiln_relu_f32(x: f32) -> f32 {\n"
+                          "  return select(max(x, 0.0f), x, kiln_is_nan(x));\n}\n")
+            : fmt::format("fn kiln_relu_{0}(x: {0}) -> {0} {{ return max(x, {1}); }}\n", type,
+                          zero),
+          f ? std::vector<std::string>{"kiln_is_nan"} : std::vector<std::string>{}};
+      for (const std::string name : {"min", "max"}) {
         t[fmt::format("kiln_{}_{}", name, type)] = {
-            f ? fmt::format("fn kiln_{0}_f32(a: f32, b: f32) -> f32 {{ return select(b, a, a {1} b "
-                            "|| kiln_is_nan(a)); }}\n",
-                            name, sign)
+            f ? fmt::format(
+                    "fn kiln_{0}_f32(a: f32, b: f32) -> f32 {{\n  return select({0}(a, b), a "
+                    "+ b, kiln_is_nan(a) || kiln_is_nan(b));\n}}\n",
+                    name)
               : fmt::format("fn kiln_{0}_{1}(a: {1}, b: {1}) -> {1} {{ return {0}(a, b); }}\n",
                             name, type),
             f ? std::vector<std::string>{"kiln_is_nan"} : std::vector<std::string>{}};

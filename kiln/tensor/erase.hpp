@@ -1,5 +1,6 @@
 #pragma once
-/// Turns a struct of rules into constant tables of function pointers: everything below is no template.
+/// Turns a struct of rules into constant tables of function pointers: everything below is no
+/// template.
 #include <mutex>
 #include <unordered_map>
 
@@ -10,7 +11,8 @@ namespace kiln::detail {
 
 template <class T>
 void append_raw(std::string& key, const T& value) {
-  key.append(reinterpret_cast<const char*>(&value), sizeof value);  // NOLINT: the bytes are what is wanted
+  key.append(reinterpret_cast<const char*>(&value),
+             sizeof value);  // NOLINT: the bytes are what is wanted
 }
 
 /// Spells an attribute. A Param is left out: it may change without another plan.
@@ -28,7 +30,8 @@ void append_attribute(std::string& key, const F& field) {
     for (const auto& item : field) append_attribute(key, item);
   } else {
     static_assert(std::is_aggregate_v<F>,
-                  "kiln: an attribute must be a number, an enum, a string, a Shape, a range, or an aggregate of those");
+                  "kiln: an attribute must be a number, an enum, a string, a Shape, a range, or an "
+                  "aggregate of those");
     with_fields(field, [&](const auto&... f) { (append_attribute(key, f), ...); });
   }
 }
@@ -43,7 +46,8 @@ void collect_params(const void* op, std::vector<const Param*>& out) {
   if constexpr (!std::is_empty_v<Op>) {
     with_fields(*static_cast<const Op*>(op), [&](const auto&... f) {
       const auto add = [&](const auto& field) {
-        if constexpr (std::is_same_v<std::remove_cvref_t<decltype(field)>, Param>) out.push_back(&field);
+        if constexpr (std::is_same_v<std::remove_cvref_t<decltype(field)>, Param>)
+          out.push_back(&field);
       };
       (add(f), ...);
     });
@@ -62,23 +66,29 @@ std::vector<double> param_values(const Op& op) {
 /// Calls f with the N elements of `in`.
 template <std::size_t N, class T, class F>
 decltype(auto) spread(std::span<const T> in, F f) {
-  return [&]<std::size_t... I>(std::index_sequence<I...>) -> decltype(auto) { return f(in[I]...); }(std::make_index_sequence<N>{});
+  return [&]<std::size_t... I>(std::index_sequence<I...>) -> decltype(auto) {
+    return f(in[I]...);
+  }(std::make_index_sequence<N>{});
 }
 
-/// Walks a result aggregate beside the specs it is made from: tensors through `leaf`, plain values copied.
+/// Walks a result aggregate beside the specs it is made from: tensors through `leaf`, plain values
+/// copied.
 template <class Spec, class Out, class Leaf>
 void fill(const Spec& spec, Out& out, const Leaf& leaf) {
   if constexpr (std::is_same_v<Spec, TensorSpec>) {
     leaf(spec, out);
   } else if constexpr (Structured<Spec>::is_result) {
-    with_fields(spec, [&](const auto&... s) { with_fields(out, [&](auto&... o) { (fill(s, o, leaf), ...); }); });
+    with_fields(spec, [&](const auto&... s) {
+      with_fields(out, [&](auto&... o) { (fill(s, o, leaf), ...); });
+    });
   } else {
     out = spec;
   }
 }
 
 template <class Op, class Leaf>
-typename Traits<Op>::template Result<Leaf> structure(const typename Traits<Op>::Spec& spec, std::span<const Leaf> leaves) {
+typename Traits<Op>::template Result<Leaf> structure(const typename Traits<Op>::Spec& spec,
+                                                     std::span<const Leaf> leaves) {
   typename Traits<Op>::template Result<Leaf> out;
   std::size_t next = 0;
   fill(spec, out, [&](const TensorSpec&, Leaf& leaf) { leaf = leaves[next++]; });
@@ -91,7 +101,9 @@ void flatten(const Spec& spec, const Out& out, std::vector<Leaf>& leaves) {
   if constexpr (std::is_same_v<Spec, TensorSpec>) {
     leaves.push_back(out);
   } else if constexpr (Structured<Spec>::is_result) {
-    with_fields(spec, [&](const auto&... s) { with_fields(out, [&](const auto&... o) { (flatten(s, o, leaves), ...); }); });
+    with_fields(spec, [&](const auto&... s) {
+      with_fields(out, [&](const auto&... o) { (flatten(s, o, leaves), ...); });
+    });
   }
 }
 
@@ -109,7 +121,8 @@ std::vector<TensorSpec> specs_of(std::span<const AnyTensor> in) {
 
 /// Of tensors, structured as the rules of Op want them.
 template <class Op>
-typename Traits<Op>::template Result<AnyTensor> structure_outputs(const Op& op, std::span<const TensorSpec> in,
+typename Traits<Op>::template Result<AnyTensor> structure_outputs(const Op& op,
+                                                                  std::span<const TensorSpec> in,
                                                                   std::span<const AnyTensor> out) {
   if constexpr (std::is_same_v<typename Traits<Op>::Spec, TensorSpec>) {
     return out[0];
@@ -119,8 +132,8 @@ typename Traits<Op>::template Result<AnyTensor> structure_outputs(const Op& op, 
 }
 
 template <class Op>
-std::vector<webgpu::Launch> erased_kernel(const void* op, std::span<const Operand> in, std::span<const Operand> out,
-                                          const Limits& limits) {
+std::vector<webgpu::Launch> erased_kernel(const void* op, std::span<const Operand> in,
+                                          std::span<const Operand> out, const Limits& limits) {
   const Op& self = *static_cast<const Op*>(op);
   std::vector<TensorSpec> specs;
   for (const Operand& t : in) specs.push_back(t.spec());
@@ -145,13 +158,14 @@ std::vector<webgpu::Launch> erased_kernel(const void* op, std::span<const Operan
 }
 
 template <class Op>
-std::vector<RawTensor> erased_forward(const void* op, webgpu::Client& client, std::span<const RawTensor> in,
-                                      std::span<const TensorSpec>) {
+std::vector<RawTensor> erased_forward(const void* op, webgpu::Client& client,
+                                      std::span<const RawTensor> in, std::span<const TensorSpec>) {
   const Op& self = *static_cast<const Op*>(op);
   std::vector<TensorSpec> specs;
   for (const RawTensor& t : in) specs.push_back(t.spec());
   const auto spec = output_of(self, specs);
-  const auto result = spread<Traits<Op>::arity>(in, [&](const auto&... x) { return self.webgpu_forward(client, x..., spec); });
+  const auto result = spread<Traits<Op>::arity>(
+      in, [&](const auto&... x) { return self.webgpu_forward(client, x..., spec); });
   std::vector<RawTensor> leaves;
   flatten(spec, result, leaves);
   return leaves;
@@ -163,7 +177,8 @@ std::optional<Layout> erased_view(const void* op, const Layout& in) {
 }
 
 template <class Op>
-std::shared_ptr<void> erased_save(const void* op, const Saver& saver, std::span<const AnyTensor> in, std::span<const AnyTensor> out) {
+std::shared_ptr<void> erased_save(const void* op, const Saver& saver, std::span<const AnyTensor> in,
+                                  std::span<const AnyTensor> out) {
   const Op& self = *static_cast<const Op*>(op);
   const auto all = structure_outputs<Op>(self, specs_of<Op>(in), out);
   return spread<Traits<Op>::arity>(in, [&](const auto&... t) {
@@ -172,7 +187,8 @@ std::shared_ptr<void> erased_save(const void* op, const Saver& saver, std::span<
 }
 
 template <class Op>
-void erased_backward(const Node& node, std::span<const AnyTensor> grads, std::span<GradSlot> slots) {
+void erased_backward(const Node& node, std::span<const AnyTensor> grads,
+                     std::span<GradSlot> slots) {
   const Op& self = *static_cast<const Op*>(node.attributes.get());
   const auto& saved = *static_cast<const typename Op::Saved*>(node.saved.get());
   Grads<Traits<Op>::arity> all;
@@ -192,21 +208,24 @@ void erased_backward(const Node& node, std::span<const AnyTensor> grads, std::sp
 
 /// Default<Autodiff>: the reference, run again on the kept inputs, is differentiated.
 template <class Op>
-std::shared_ptr<void> save_inputs(const void*, const Saver& saver, std::span<const AnyTensor> in, std::span<const AnyTensor>) {
+std::shared_ptr<void> save_inputs(const void*, const Saver& saver, std::span<const AnyTensor> in,
+                                  std::span<const AnyTensor>) {
   auto kept = std::make_shared<std::vector<Checkpoint>>();
   for (const AnyTensor& t : in) kept->push_back(saver.keep(t));
   return kept;
 }
 
 template <class Op>
-void backward_by_reference(const Node& node, std::span<const AnyTensor> grads, std::span<GradSlot> slots) {
+void backward_by_reference(const Node& node, std::span<const AnyTensor> grads,
+                           std::span<GradSlot> slots) {
   const Op& self = *static_cast<const Op*>(node.attributes.get());
   std::vector<AnyTensor> in;
   for (const Checkpoint& c : *static_cast<const std::vector<Checkpoint>*>(node.saved.get())) {
     const AnyTensor x = c.get().to(node.device->autodiff());
     in.push_back(slots[in.size()] ? x.require_grad() : x);
   }
-  const auto out = spread<Traits<Op>::arity>(std::span<const AnyTensor>(in), [&](const auto&... t) { return self.reference(t...); });
+  const auto out = spread<Traits<Op>::arity>(
+      std::span<const AnyTensor>(in), [&](const auto&... t) { return self.reference(t...); });
   std::vector<AnyTensor> leaves;
   if constexpr (std::is_same_v<typename Traits<Op>::Spec, TensorSpec>) {
     leaves.push_back(out);
@@ -229,7 +248,8 @@ constexpr auto make_names() {
 template <class Op>
 inline constexpr auto input_names = make_names<Op>();
 
-inline constexpr std::array<std::string_view, 8> numbered_outputs{"out0", "out1", "out2", "out3", "out4", "out5", "out6", "out7"};
+inline constexpr std::array<std::string_view, 8> numbered_outputs{"out0", "out1", "out2", "out3",
+                                                                  "out4", "out5", "out6", "out7"};
 inline constexpr std::array<std::string_view, 1> one_output{"out"};
 
 template <class Op>
@@ -249,7 +269,10 @@ inline constexpr auto output_names = make_output_names<Op>();
 
 template <class Op>
 constexpr OpTable make_table() {
-  OpTable table{.name = Op::name, .inputs = input_names<Op>, .outputs = output_names<Op>, .append_key = append_key<Op>,
+  OpTable table{.name = Op::name,
+                .inputs = input_names<Op>,
+                .outputs = output_names<Op>,
+                .append_key = append_key<Op>,
                 .params = collect_params<Op>};
   if constexpr (HasView<Op>) table.view = erased_view<Op>;
   if constexpr (HasKernel<Op>) table.webgpu_kernel = erased_kernel<Op>;

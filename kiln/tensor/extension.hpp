@@ -44,7 +44,8 @@ template <class Op>
 concept HasReference = requires { &Op::reference; };
 
 template <class Op>
-inline constexpr bool has_compute_rule = HasKernel<Op> || HasForward<Op> || HasReduction<Op> || HasView<Op>;
+inline constexpr bool has_compute_rule =
+    HasKernel<Op> || HasForward<Op> || HasReduction<Op> || HasView<Op>;
 template <class Op>
 inline constexpr bool has_gradient_rule = HasBackward<Op> || HasWebgpuBackward<Op>;
 
@@ -66,7 +67,8 @@ struct SpecOf<Op> {
   using Type = typename Signature<&Op::output>::Result;
 };
 
-/// Inputs, results and required rule types, all derived from `output` (from `reference` where there is none).
+/// Inputs, results and required rule types, all derived from `output` (from `reference` where there
+/// is none).
 template <class Op>
 struct Traits {
   static constexpr std::size_t count() {
@@ -85,12 +87,16 @@ struct Traits {
 };
 
 template <class T>
-inline constexpr bool holds_tensor = std::is_base_of_v<AnyTensor, T> || std::is_same_v<T, Value> || std::is_same_v<T, RawTensor>;
+inline constexpr bool holds_tensor =
+    std::is_base_of_v<AnyTensor, T> || std::is_same_v<T, Value> || std::is_same_v<T, RawTensor>;
 
 template <class Saved>
 constexpr bool saved_is_plain() {
-  static_assert(std::is_aggregate_v<Saved>, "kiln: struct Saved must be an aggregate of checkpoints and plain data");
-  const auto plain = []<class... F>(F&...) { return std::bool_constant<!(holds_tensor<F> || ...)>{}; };
+  static_assert(std::is_aggregate_v<Saved>,
+                "kiln: struct Saved must be an aggregate of checkpoints and plain data");
+  const auto plain = []<class... F>(F&...) {
+    return std::bool_constant<!(holds_tensor<F> || ...)>{};
+  };
   return decltype(with_fields(std::declval<Saved&>(), plain))::value;
 }
 
@@ -103,7 +109,8 @@ constexpr bool output_is_right() {
     if constexpr (F::callable) {
       constexpr bool result = Structured<typename F::Result>::is_result;
       static_assert(result,
-                    "kiln: rule 'output' must return TensorSpec, or an aggregate template R<TensorSpec> of specs and plain values");
+                    "kiln: rule 'output' must return TensorSpec, or an aggregate template "
+                    "R<TensorSpec> of specs and plain values");
       if constexpr (result) {
         using T = Traits<Op>;
         return RuleOutput<Op, typename F::Type, typename T::Required::Output>::ok;
@@ -112,7 +119,9 @@ constexpr bool output_is_right() {
     return false;
   } else {
     constexpr bool reference = HasReference<Op>;
-    static_assert(reference, "kiln: the operation has neither 'body' nor 'output' nor 'reference': nothing says what it computes");
+    static_assert(reference,
+                  "kiln: the operation has neither 'body' nor 'output' nor 'reference': nothing "
+                  "says what it computes");
     return reference;
   }
 }
@@ -123,18 +132,22 @@ constexpr bool gradient_is_right() {
   bool ok = true;
   if constexpr (has_gradient_rule<Op>) {
     constexpr bool pair = HasSaved<Op> && HasSave<Op>;
-    static_assert(pair, "kiln: rule 'backward' needs a struct Saved and a rule 'save' that fills it");
+    static_assert(pair,
+                  "kiln: rule 'backward' needs a struct Saved and a rule 'save' that fills it");
     if constexpr (pair) {
       using Saved = typename Op::Saved;
       using Backward = typename Required::template Backward<Saved>;
-      ok = ok && RuleSave<Op, typename Signature<&Op::save>::Type, typename Required::template Save<Saved>>::ok;
-      if constexpr (HasBackward<Op>) ok = ok && RuleBackward<Op, typename Signature<&Op::backward>::Type, Backward>::ok;
+      ok = ok && RuleSave<Op, typename Signature<&Op::save>::Type,
+                          typename Required::template Save<Saved>>::ok;
+      if constexpr (HasBackward<Op>)
+        ok = ok && RuleBackward<Op, typename Signature<&Op::backward>::Type, Backward>::ok;
       if constexpr (HasWebgpuBackward<Op>) {
         ok = ok && RuleBackward<Op, typename Signature<&Op::webgpu_backward>::Type, Backward>::ok;
       }
       constexpr bool plain = saved_is_plain<Saved>();
       static_assert(plain,
-                    "kiln: struct Saved may not hold a tensor (it would own the node that owns it); hold a Checkpoint from "
+                    "kiln: struct Saved may not hold a tensor (it would own the node that owns "
+                    "it); hold a Checkpoint from "
                     "saver.keep(tensor)");
       ok = ok && plain;
     }
@@ -153,12 +166,14 @@ constexpr bool rules_are_right() {
     bool ok = true;
     if constexpr (has_compute_rule<Op>) {
       constexpr bool output = HasOutput<Op>;
-      static_assert(output, "kiln: a kernel needs the rule 'output', which says what is allocated for it");
+      static_assert(output,
+                    "kiln: a kernel needs the rule 'output', which says what is allocated for it");
     }
     if constexpr (HasKernel<Op> && HasOutput<Op>) {
       constexpr bool named = HasInputs<Op>;
       static_assert(named,
-                    "kiln: rule 'webgpu_kernel' needs the operands' names; add: static constexpr std::array inputs = {\"lhs\", ...};");
+                    "kiln: rule 'webgpu_kernel' needs the operands' names; add: static constexpr "
+                    "std::array inputs = {\"lhs\", ...};");
       ok = ok && RuleKernel<Op, typename Signature<&Op::webgpu_kernel>::Type, Required>::ok;
     }
     if constexpr (HasInputs<Op>) {
@@ -167,10 +182,12 @@ constexpr bool rules_are_right() {
       ok = ok && counted;
     }
     if constexpr (HasForward<Op>) {
-      ok = ok && RuleForward<Op, typename Signature<&Op::webgpu_forward>::Type, typename Required::Forward>::ok;
+      ok = ok && RuleForward<Op, typename Signature<&Op::webgpu_forward>::Type,
+                             typename Required::Forward>::ok;
     }
     if constexpr (HasReference<Op> && HasOutput<Op>) {
-      ok = ok && RuleReference<Op, typename Signature<&Op::reference>::Type, typename Required::Reference>::ok;
+      ok = ok && RuleReference<Op, typename Signature<&Op::reference>::Type,
+                               typename Required::Reference>::ok;
     }
     return ok && gradient_is_right<Op>();
   } else {
@@ -185,40 +202,52 @@ constexpr bool layers_are_right() {
   constexpr bool autodiff = selects<Op, Autodiff>;
   constexpr bool cube = selects<Op, Cube>;
   constexpr bool fusion = selects<Op, Fusion>;
-  constexpr bool by_default = selects<Op, Default<Autodiff>> || selects<Op, Default<Cube>> || selects<Op, Default<Fusion>>;
+  constexpr bool by_default =
+      selects<Op, Default<Autodiff>> || selects<Op, Default<Cube>> || selects<Op, Default<Fusion>>;
   static_assert(HasLayers<Op> || HasBody<Op>,
-                "kiln: the operation selects no layers; add: using layers = Layers<Autodiff, Cube, Fusion>; or their Default<...>");
+                "kiln: the operation selects no layers; add: using layers = Layers<Autodiff, Cube, "
+                "Fusion>; or their Default<...>");
   static_assert(!autodiff || has_gradient_rule<Op>,
-                "kiln: layer Autodiff is listed, but there is no rule 'backward' (or it is overloaded); add it, or list "
+                "kiln: layer Autodiff is listed, but there is no rule 'backward' (or it is "
+                "overloaded); add it, or list "
                 "Default<Autodiff> to differentiate the reference");
   static_assert(!cube || has_compute_rule<Op>,
-                "kiln: layer Cube is listed, but there is no rule 'webgpu_kernel', 'webgpu_forward', 'reduction' or 'view' (or it is "
+                "kiln: layer Cube is listed, but there is no rule 'webgpu_kernel', "
+                "'webgpu_forward', 'reduction' or 'view' (or it is "
                 "overloaded); add it, or list Default<Cube> to run the reference");
   static_assert(!fusion || HasOutput<Op>,
-                "kiln: layer Fusion is listed, but there is no rule 'output' (or it is overloaded); add: static TensorSpec "
+                "kiln: layer Fusion is listed, but there is no rule 'output' (or it is "
+                "overloaded); add: static TensorSpec "
                 "output(const TensorSpec&, ... one per input)");
   static_assert(autodiff || !has_gradient_rule<Op> || HasBody<Op>,
-                "kiln: there is a rule 'backward', but layer Autodiff is not listed; list it, or remove the rule");
+                "kiln: there is a rule 'backward', but layer Autodiff is not listed; list it, or "
+                "remove the rule");
   static_assert(cube || !has_compute_rule<Op> || HasBody<Op>,
-                "kiln: there is a rule 'webgpu_kernel', 'webgpu_forward', 'reduction' or 'view', but layer Cube is not listed; list it, "
+                "kiln: there is a rule 'webgpu_kernel', 'webgpu_forward', 'reduction' or 'view', "
+                "but layer Cube is not listed; list it, "
                 "or remove the rule");
   static_assert(fusion || !HasOutput<Op> || HasBody<Op>,
-                "kiln: there is a rule 'output', but layer Fusion is not listed; list it, or remove the rule");
-  static_assert(!by_default || HasReference<Op>, "kiln: Default<...> is listed, but there is no rule 'reference'");
+                "kiln: there is a rule 'output', but layer Fusion is not listed; list it, or "
+                "remove the rule");
+  static_assert(!by_default || HasReference<Op>,
+                "kiln: Default<...> is listed, but there is no rule 'reference'");
   return true;
 }
 
 template <class Op>
 constexpr bool well_formed() {
   constexpr bool named = HasName<Op>;
-  static_assert(named, "kiln: the operation has no name; add: static constexpr std::string_view name = \"...\";");
+  static_assert(
+      named,
+      "kiln: the operation has no name; add: static constexpr std::string_view name = \"...\";");
   return named && layers_are_right<Op>() && rules_are_right<Op>();
 }
 
 }  // namespace detail
 
-/// Whether a struct of rules is a complete operation. `static_assert(Extension<MyOp>);` beside its definition shows faults there,
-/// each with the rule, what it is and what it must be. A variable, not a concept: a concept would only say "false".
+/// Whether a struct of rules is a complete operation. `static_assert(Extension<MyOp>);` beside its
+/// definition shows faults there, each with the rule, what it is and what it must be. A variable,
+/// not a concept: a concept would only say "false".
 template <class Op>
 inline constexpr bool Extension = detail::well_formed<Op>();
 

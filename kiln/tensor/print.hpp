@@ -6,7 +6,8 @@
 
 namespace kiln {
 
-/// Values in nested brackets, then dtype, shape and device; long axes are shortened to their ends. Waits for the values.
+/// Values in nested brackets, then dtype, shape and device; long axes are shortened to their ends.
+/// Waits for the values.
 ///
 ///     [[1, 2],
 ///      [3, 4]] f32 [2, 2] on webgpu: llvmpipe (LLVM 15.0.6, 256 bits)

@@ -68,7 +68,8 @@ struct Expected<Spec, std::index_sequence<I...>> {
   template <class Launches>
   using Kernel = Launches(Repeat<const Operand&, I>..., const Result<Operand>&);
   template <class Launches>
-  using KernelWithLimits = Launches(Repeat<const Operand&, I>..., const Result<Operand>&, const Limits&);
+  using KernelWithLimits = Launches(Repeat<const Operand&, I>..., const Result<Operand>&,
+                                    const Limits&);
   using Forward = Result<RawTensor>(webgpu::Client&, Repeat<const RawTensor&, I>..., const Spec&);
   template <class Saved>
   using Save = Saved(const Saver&, Repeat<const AnyTensor&, I>..., const Result<AnyTensor>&);
@@ -76,48 +77,59 @@ struct Expected<Spec, std::index_sequence<I...>> {
   using Backward = void(const Saved&, const Result<AnyTensor>&, Grads<sizeof...(I)>&);
 };
 
-// Each rule has a struct of its own, so that its name and both types are part of the compiler's message.
+// Each rule has a struct of its own, so that its name and both types are part of the compiler's
+// message.
 template <class Op, class Yours, class Required>
 struct RuleOutput {
   static constexpr bool ok = std::is_same_v<Yours, Required>;
-  static_assert(ok, "kiln: rule 'output' has the wrong type; it must be: TensorSpec output(const TensorSpec&, ... one per input)");
+  static_assert(ok,
+                "kiln: rule 'output' has the wrong type; it must be: TensorSpec output(const "
+                "TensorSpec&, ... one per input)");
 };
 template <class Op, class Yours, class Required>
 struct RuleReference {
   static constexpr bool ok = std::is_same_v<Yours, Required>;
   static_assert(ok,
-                "kiln: rule 'reference' has the wrong type; it must be: AnyTensor reference(const AnyTensor&, ... one per input of "
+                "kiln: rule 'reference' has the wrong type; it must be: AnyTensor reference(const "
+                "AnyTensor&, ... one per input of "
                 "'output')");
 };
 template <class Op, class Yours, class Required>
 struct RuleKernel {
-  static constexpr bool ok = std::is_same_v<Yours, typename Required::template Kernel<webgpu::Launch>> ||
-                             std::is_same_v<Yours, typename Required::template KernelWithLimits<webgpu::Launch>> ||
-                             std::is_same_v<Yours, typename Required::template Kernel<std::vector<webgpu::Launch>>> ||
-                             std::is_same_v<Yours, typename Required::template KernelWithLimits<std::vector<webgpu::Launch>>>;
+  static constexpr bool ok =
+      std::is_same_v<Yours, typename Required::template Kernel<webgpu::Launch>> ||
+      std::is_same_v<Yours, typename Required::template KernelWithLimits<webgpu::Launch>> ||
+      std::is_same_v<Yours, typename Required::template Kernel<std::vector<webgpu::Launch>>> ||
+      std::is_same_v<Yours,
+                     typename Required::template KernelWithLimits<std::vector<webgpu::Launch>>>;
   static_assert(ok,
-                "kiln: rule 'webgpu_kernel' has the wrong type; it must be: webgpu::Launch (or std::vector of it) "
-                "webgpu_kernel(const Operand&, ... one per input of 'output', const Operand& out [, const webgpu::Limits&])");
+                "kiln: rule 'webgpu_kernel' has the wrong type; it must be: webgpu::Launch (or "
+                "std::vector of it) "
+                "webgpu_kernel(const Operand&, ... one per input of 'output', const Operand& out "
+                "[, const webgpu::Limits&])");
 };
 template <class Op, class Yours, class Required>
 struct RuleForward {
   static constexpr bool ok = std::is_same_v<Yours, Required>;
   static_assert(ok,
-                "kiln: rule 'webgpu_forward' has the wrong type; it must be: RawTensor webgpu_forward(webgpu::Client&, const "
+                "kiln: rule 'webgpu_forward' has the wrong type; it must be: RawTensor "
+                "webgpu_forward(webgpu::Client&, const "
                 "RawTensor&, ... one per input of 'output', const TensorSpec& out)");
 };
 template <class Op, class Yours, class Required>
 struct RuleSave {
   static constexpr bool ok = std::is_same_v<Yours, Required>;
   static_assert(ok,
-                "kiln: rule 'save' has the wrong type; it must be: Saved save(const Saver&, const AnyTensor&, ... one per input of "
+                "kiln: rule 'save' has the wrong type; it must be: Saved save(const Saver&, const "
+                "AnyTensor&, ... one per input of "
                 "'output', const AnyTensor& out)");
 };
 template <class Op, class Yours, class Required>
 struct RuleBackward {
   static constexpr bool ok = std::is_same_v<Yours, Required>;
   static_assert(ok,
-                "kiln: rule 'backward' has the wrong type; it must be: void backward(const Saved&, const AnyTensor& grad, "
+                "kiln: rule 'backward' has the wrong type; it must be: void backward(const Saved&, "
+                "const AnyTensor& grad, "
                 "Grads<N>&), where N is the number of inputs of 'output'");
 };
 

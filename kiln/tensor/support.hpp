@@ -8,19 +8,22 @@
 
 namespace kiln::detail {
 
-/// Throws UnsupportedError: the operation has a backward rule, but for another runtime than the node's.
+/// Throws UnsupportedError: the operation has a backward rule, but for another runtime than the
+/// node's.
 [[noreturn]] void refuse_backward(const Node& node);
 
 /// Differentiates `outs`, computed from the leaves `in`, with `grads`, and sets every wanted slot.
-void set_from_reference(std::span<const AnyTensor> outs, std::span<const AnyTensor> grads, std::span<const AnyTensor> in,
-                        std::span<GradSlot> slots);
+void set_from_reference(std::span<const AnyTensor> outs, std::span<const AnyTensor> grads,
+                        std::span<const AnyTensor> in, std::span<GradSlot> slots);
 
 /// Throws ShapeError or DTypeError where a result is not what the output rule promised.
-void check_results(std::string_view op, std::span<const std::string_view> names, std::span<const TensorSpec> promised,
-                   std::span<const AnyTensor> results);
+void check_results(std::string_view op, std::span<const std::string_view> names,
+                   std::span<const TensorSpec> promised, std::span<const AnyTensor> results);
 
 /// Puts a node on results that exist already.
-std::vector<AnyTensor> attach_to(std::string_view op, std::span<const AnyTensor> results, const Device& device, const GradRule& rule,
-                                 std::span<const AnyTensor> in, std::shared_ptr<const void> attributes);
+std::vector<AnyTensor> attach_to(std::string_view op, std::span<const AnyTensor> results,
+                                 const Device& device, const GradRule& rule,
+                                 std::span<const AnyTensor> in,
+                                 std::shared_ptr<const void> attributes);
 
 }  // namespace kiln::detail

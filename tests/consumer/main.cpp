@@ -3,6 +3,4 @@
 
 #include "kiln/kiln.hpp"
 
-int main() {
-  std::cout << "kiln " << kiln::version << '\n';
-}
+int main() { std::cout << "kiln " << kiln::version << '\n'; }

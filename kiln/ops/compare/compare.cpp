@@ -77,7 +77,11 @@ AnyTensor is_nan(const AnyTensor& x) { return apply(IsNan{}, x); }
 AnyTensor logical_not(const AnyTensor& x) { return apply(LogicalNot{}, x); }
 AnyTensor logical_and(const AnyTensor& a, const AnyTensor& b) { return apply(LogicalAnd{}, a, b); }
 AnyTensor logical_or(const AnyTensor& a, const AnyTensor& b) { return apply(LogicalOr{}, a, b); }
-AnyTensor where(const AnyTensor& condition, const AnyTensor& yes, const AnyTensor& no) { return apply(Where{}, condition, yes, no); }
-AnyTensor cast(const AnyTensor& x, DType dtype) { return x.dtype() == dtype ? x : apply(Cast{dtype}, x); }
+AnyTensor where(const AnyTensor& condition, const AnyTensor& yes, const AnyTensor& no) {
+  return apply(Where{}, condition, yes, no);
+}
+AnyTensor cast(const AnyTensor& x, DType dtype) {
+  return x.dtype() == dtype ? x : apply(Cast{dtype}, x);
+}
 
 }  // namespace kiln

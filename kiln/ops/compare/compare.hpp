@@ -27,8 +27,9 @@ AnyTensor logical_or(const AnyTensor& a, const AnyTensor& b);
 ///     where(greater(x, 0), x, x * 0.1);   // leaky ReLU
 AnyTensor where(const AnyTensor& condition, const AnyTensor& yes, const AnyTensor& no);
 
-/// The same numbers in another dtype. Floats are cut towards zero on the way to an integer; f16 rounds to nearest, above 65504
-/// to infinity; to bool, everything but 0 is true. Differentiable between floats.
+/// The same numbers in another dtype. Floats are cut towards zero on the way to an integer; f16
+/// rounds to nearest, above 65504 to infinity; to bool, everything but 0 is true. Differentiable
+/// between floats.
 AnyTensor cast(const AnyTensor& x, DType dtype);
 
 }  // namespace kiln

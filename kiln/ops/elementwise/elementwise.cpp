@@ -89,7 +89,7 @@ struct Relu {
 };
 struct ReluBackward {
   static constexpr std::string_view name = "relu_backward";
-  static Expr body(Expr out, Expr grad) { return select(out <= 0, 0, grad); }
+  static Expr body(Expr out, Expr grad) { return select(out > 0 || is_nan(out), grad, 0); }
 };
 struct Gelu {
   static constexpr std::string_view name = "gelu";
@@ -124,7 +124,9 @@ struct Clamp {
   static constexpr std::string_view name = "clamp";
   Param low;
   Param high;
-  Expr body(Expr x) const { return select(x < low, low, select(x > high, high, x)); }
+  Expr body(Expr x) const {
+    return select(is_nan(x), x, select(x < low, low, select(x > high, high, x)));
+  }
 };
 
 }  // namespace
@@ -152,14 +154,20 @@ AnyTensor rsqrt(const AnyTensor& x) { return apply(Rsqrt{}, x); }
 AnyTensor tanh(const AnyTensor& x) { return apply(Tanh{}, x); }
 AnyTensor sigmoid(const AnyTensor& x) { return apply(Sigmoid{}, x); }
 AnyTensor relu(const AnyTensor& x) { return apply(Relu{}, x); }
-AnyTensor relu_backward(const AnyTensor& out, const AnyTensor& grad) { return apply(ReluBackward{}, out, grad); }
+AnyTensor relu_backward(const AnyTensor& out, const AnyTensor& grad) {
+  return apply(ReluBackward{}, out, grad);
+}
 AnyTensor gelu(const AnyTensor& x) { return apply(Gelu{}, x); }
 AnyTensor silu(const AnyTensor& x) { return apply(Silu{}, x); }
 AnyTensor erf(const AnyTensor& x) { return apply(Erf{}, x); }
-AnyTensor pow(const AnyTensor& base, const AnyTensor& exponent) { return apply(Pow{}, base, exponent); }
+AnyTensor pow(const AnyTensor& base, const AnyTensor& exponent) {
+  return apply(Pow{}, base, exponent);
+}
 AnyTensor pow(const AnyTensor& base, double exponent) { return apply(PowScalar{{exponent}}, base); }
 AnyTensor minimum(const AnyTensor& a, const AnyTensor& b) { return apply(Minimum{}, a, b); }
 AnyTensor maximum(const AnyTensor& a, const AnyTensor& b) { return apply(Maximum{}, a, b); }
-AnyTensor clamp(const AnyTensor& x, double low, double high) { return apply(Clamp{{low}, {high}}, x); }
+AnyTensor clamp(const AnyTensor& x, double low, double high) {
+  return apply(Clamp{{low}, {high}}, x);
+}
 
 }  // namespace kiln

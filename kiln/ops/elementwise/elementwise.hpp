@@ -3,8 +3,8 @@
 
 namespace kiln {
 
-// Elementwise operations. Shapes broadcast as in NumPy; operands have one dtype (DTypeError otherwise: cast one). NaN in, NaN
-// out. All are differentiable where their dtype is a float.
+// Elementwise operations. Shapes broadcast as in NumPy; operands have one dtype (DTypeError
+// otherwise: cast one). NaN in, NaN out. All are differentiable where their dtype is a float.
 
 AnyTensor operator+(const AnyTensor& a, const AnyTensor& b);
 AnyTensor operator-(const AnyTensor& a, const AnyTensor& b);
@@ -57,7 +57,8 @@ AnyTensor pow(const AnyTensor& base, double exponent);
 AnyTensor minimum(const AnyTensor& a, const AnyTensor& b);
 /// The larger of two; NaN if either is. Where they are equal each gets half of the gradient.
 AnyTensor maximum(const AnyTensor& a, const AnyTensor& b);
-/// x brought into [low, high]; NaN stays. The gradient is 1 inside, the bounds included, and 0 outside.
+/// x brought into [low, high]; NaN stays. The gradient is 1 inside, the bounds included, and 0
+/// outside.
 ///
 ///     clamp(tensor({-2.F, 0.5F, 9.F}, {3}, device), 0, 1);   // [0, 0.5, 1]
 AnyTensor clamp(const AnyTensor& x, double low, double high);

@@ -41,22 +41,30 @@ struct Gather {
       throw DTypeError(fmt::format("gather: index must be i32 or u32, got {}", to_string(index)));
     }
     bool fits = x.shape.rank() == index.shape.rank();
-    for (int i = 0; fits && i < x.shape.rank(); ++i) fits = i == axis || index.shape[i] <= x.shape[i];
+    for (int i = 0; fits && i < x.shape.rank(); ++i)
+      fits = i == axis || index.shape[i] <= x.shape[i];
     if (!fits) {
-      throw ShapeError(fmt::format("gather: index must have x's rank, and sizes within x's other than along axis {} (x {}, index {})",
-                                   axis, to_string(x.shape), to_string(index.shape)));
+      throw ShapeError(
+          fmt::format("gather: index must have x's rank, and sizes within x's other than along "
+                      "axis {} (x {}, index {})",
+                      axis, to_string(x.shape), to_string(index.shape)));
     }
     return {index.shape, x.dtype};
   }
   webgpu::Launch webgpu_kernel(const Operand& x, const Operand&, const Operand& out) const {
     // A NaN that the compiler cannot fold: WGSL refuses one in a constant.
-    const char* outside = is_float(x.dtype) ? "Elem(bitcast<f32>(0x7fc00000u | min(i, 0u)))" : "Elem(0)";
-    return {.source = KernelSource::wgsl(gather_wgsl).define("rank", out.rank()).define("outside", outside),
-            .workgroup = {workgroup, 1, 1},
-            .params = {{"count", out.shape().elements()}, {"axis", std::int64_t{axis}}, {"size", x.dim(axis)}},
-            .grid = {ceil_div(out.shape().elements(), workgroup), 1, 1},
-            .strided = true,
-            .trusted = true};
+    const char* outside =
+        is_float(x.dtype) ? "Elem(bitcast<f32>(0x7fc00000u | min(i, 0u)))" : "Elem(0)";
+    return {
+        .source =
+            KernelSource::wgsl(gather_wgsl).define("rank", out.rank()).define("outside", outside),
+        .workgroup = {workgroup, 1, 1},
+        .params = {{"count", out.shape().elements()},
+                   {"axis", std::int64_t{axis}},
+                   {"size", x.dim(axis)}},
+        .grid = {ceil_div(out.shape().elements(), workgroup), 1, 1},
+        .strided = true,
+        .trusted = true};
   }
 
   static constexpr Bound bound = Bound::memory;
@@ -64,7 +72,8 @@ struct Gather {
     Shape shape;
     Checkpoint index;
   };
-  static Saved save(const Saver& saver, const AnyTensor& x, const AnyTensor& index, const AnyTensor&) {
+  static Saved save(const Saver& saver, const AnyTensor& x, const AnyTensor& index,
+                    const AnyTensor&) {
     return {x.shape(), saver.keep(index)};
   }
   void backward(const Saved& saved, const AnyTensor& grad, Grads<2>& grads) const {

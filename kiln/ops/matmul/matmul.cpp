@@ -39,6 +39,20 @@ MatrixView view_of(const Operand& t) {
   return v;
 }
 
+/// The stores of a thread's outputs, one line a quad, in the names of the kernel.
+std::string stores_text(const MatmulTile& tile) {
+  std::string text;
+  const std::uint32_t quads = tile.thread_n / 4;
+  for (std::uint32_t i = 0; i < tile.thread_m; ++i) {
+    for (std::uint32_t j = 0; j < quads; ++j) {
+      text += fmt::format(
+          "    put(m0 + (y + {}u * ROWS) * 4 + {}, n0 + (x + {}u * COLS) * 4, tile.z, acc[{}]);\n",
+          i / 4, i % 4, j, i * quads + j);
+    }
+  }
+  return text;
+}
+
 std::string_view spelled(bool value) { return value ? "true" : "false"; }
 
 struct Matmul {
@@ -46,8 +60,11 @@ struct Matmul {
   static constexpr std::array inputs = {"lhs", "rhs"};
   using layers = Layers<Autodiff, Cube, Fusion>;
 
-  static TensorSpec output(const TensorSpec& lhs, const TensorSpec& rhs) { return matmul_spec(name, lhs, rhs); }
-  static webgpu::Launch webgpu_kernel(const Operand& lhs, const Operand& rhs, const Operand& out, const Limits& limits) {
+  static TensorSpec output(const TensorSpec& lhs, const TensorSpec& rhs) {
+    return matmul_spec(name, lhs, rhs);
+  }
+  static webgpu::Launch webgpu_kernel(const Operand& lhs, const Operand& rhs, const Operand& out,
+                                      const Limits& limits) {
     return webgpu::tiled_matmul(lhs, rhs, out, limits);
   }
 
@@ -56,7 +73,8 @@ struct Matmul {
     Checkpoint lhs;
     Checkpoint rhs;
   };
-  static Saved save(const Saver& saver, const AnyTensor& lhs, const AnyTensor& rhs, const AnyTensor&) {
+  static Saved save(const Saver& saver, const AnyTensor& lhs, const AnyTensor& rhs,
+                    const AnyTensor&) {
     return {saver.keep_if(rhs.tracked(), lhs), saver.keep_if(lhs.tracked(), rhs)};
   }
   static void backward(const Saved& saved, const AnyTensor& grad, Grads<2>& grads) {
@@ -70,7 +88,9 @@ static_assert(Extension<Matmul>);
 }  // namespace
 
 TensorSpec matmul_spec(std::string_view op, const TensorSpec& lhs, const TensorSpec& rhs) {
-  const auto shapes = [&] { return fmt::format("(lhs {}, rhs {})", to_string(lhs.shape), to_string(rhs.shape)); };
+  const auto shapes = [&] {
+    return fmt::format("(lhs {}, rhs {})", to_string(lhs.shape), to_string(rhs.shape));
+  };
   if (lhs.shape.rank() < 2 || rhs.shape.rank() < 2) {
     throw ShapeError(fmt::format("{}: operands must have rank 2 or more {}", op, shapes()));
   }
@@ -78,10 +98,12 @@ TensorSpec matmul_spec(std::string_view op, const TensorSpec& lhs, const TensorS
     throw ShapeError(fmt::format("{}: contraction dimensions must match {}", op, shapes()));
   }
   if (!is_float(lhs.dtype) || !is_float(rhs.dtype)) {
-    throw DTypeError(fmt::format("{}: takes f32 or f16 (lhs {}, rhs {})", op, to_string(lhs), to_string(rhs)));
+    throw DTypeError(
+        fmt::format("{}: takes f32 or f16 (lhs {}, rhs {})", op, to_string(lhs), to_string(rhs)));
   }
   if (lhs.dtype != rhs.dtype) {
-    throw DTypeError(fmt::format("{}: operands must have one dtype (lhs {}, rhs {})", op, to_string(lhs), to_string(rhs)));
+    throw DTypeError(fmt::format("{}: operands must have one dtype (lhs {}, rhs {})", op,
+                                 to_string(lhs), to_string(rhs)));
   }
   const auto batch = [](const Shape& s) { return Shape(std::span(s.begin(), s.size() - 2)); };
   TensorSpec out{{}, lhs.dtype};
@@ -95,40 +117,43 @@ TensorSpec matmul_spec(std::string_view op, const TensorSpec& lhs, const TensorS
   return out;
 }
 
-webgpu::Launch webgpu::tiled_matmul(const Operand& lhs, const Operand& rhs, const Operand& out, const Limits& limits) {
+webgpu::Launch webgpu::tiled_matmul(const Operand& lhs, const Operand& rhs, const Operand& out,
+                                    const Limits& limits) {
   const MatrixView l = view_of(lhs);
   const MatrixView r = view_of(rhs);
   const bool out_vec = out.dim(-1) % 4 == 0;
   const MatmulTile tile = choose_tile(limits, out.batch(), out.dim(-2), out.dim(-1), lhs.dim(-1));
   if (!tile.fits(limits)) {
-    return Launch::decline(fmt::format("tiled matmul: needs {} threads and {} bytes of workgroup memory, the adapter has {} and {}",
-                                       tile.threads(), tile.bytes(), limits.workgroup_invocations, limits.workgroup_bytes));
+    return Launch::decline(fmt::format(
+        "tiled matmul: needs {} threads and {} bytes of workgroup memory, the adapter has {} and "
+        "{}",
+        tile.threads(), tile.bytes(), limits.workgroup_invocations, limits.workgroup_bytes));
   }
-  Launch launch{
-      .source = KernelSource::wgsl(matmul_wgsl)
-                    .define("tile_m", tile.m)
-                    .define("tile_n", tile.n)
-                    .define("tile_k", tile.k)
-                    .define("thread_m", tile.thread_m)
-                    .define("thread_n", tile.thread_n)
-                    .define("k_split", tile.k_split)
-                    .define("buffers", tile.buffers)
-                    .define("lhs_along_k", std::string(spelled(!l.transposed)))
-                    .define("rhs_along_k", std::string(spelled(r.transposed)))
-                    .define("lhs_vec", std::string(spelled(l.vec4)))
-                    .define("rhs_vec", std::string(spelled(r.vec4)))
-                    .define("out_vec", std::string(spelled(out_vec)))
-                    .define("copy_sums", std::string(spelled(limits.cpu))),
-      .workgroup = {tile.threads(), 1, 1},
-      .params = {{"m", out.dim(-2)},
-                 {"n", out.dim(-1)},
-                 {"k", lhs.dim(-1)},
-                 {"batches", out.batch()},
-                 {"lhs_pitch", l.pitch},
-                 {"rhs_pitch", r.pitch}},
-      .grid = {ceil_div(out.dim(-1), tile.n), ceil_div(out.dim(-2), tile.m), out.batch()},
-      .strided = true,
-      .trusted = true};
+  Launch launch{.source = KernelSource::wgsl(matmul_wgsl)
+                              .define("tile_m", tile.m)
+                              .define("tile_n", tile.n)
+                              .define("tile_k", tile.k)
+                              .define("thread_m", tile.thread_m)
+                              .define("thread_n", tile.thread_n)
+                              .define("k_split", tile.k_split)
+                              .define("buffers", tile.buffers)
+                              .define("lhs_along_k", std::string(spelled(!l.transposed)))
+                              .define("rhs_along_k", std::string(spelled(r.transposed)))
+                              .define("lhs_vec", std::string(spelled(l.vec4)))
+                              .define("rhs_vec", std::string(spelled(r.vec4)))
+                              .define("out_vec", std::string(spelled(out_vec)))
+                              .define("copy_sums", std::string(spelled(limits.cpu)))
+                              .define("stores", limits.cpu ? std::string() : stores_text(tile)),
+                .workgroup = {tile.threads(), 1, 1},
+                .params = {{"m", out.dim(-2)},
+                           {"n", out.dim(-1)},
+                           {"k", lhs.dim(-1)},
+                           {"batches", out.batch()},
+                           {"lhs_pitch", l.pitch},
+                           {"rhs_pitch", r.pitch}},
+                .grid = {ceil_div(out.dim(-1), tile.n), ceil_div(out.dim(-2), tile.m), out.batch()},
+                .strided = true,
+                .trusted = true};
   if (l.dense) launch.dense.emplace_back("lhs");
   if (r.dense) launch.dense.emplace_back("rhs");
   if (l.vec4) launch.vec4.emplace_back("lhs");

@@ -11,17 +11,20 @@ std::uint32_t MatmulTile::bytes() const {
 
 namespace {
 
-/// What a tile of a x b outputs would make of the product: how many workgroups there are to fill the adapter with.
+/// What a tile of a x b outputs would make of the product: how many workgroups there are to fill
+/// the adapter with.
 struct Work {
   std::int64_t batches;
   std::int64_t m;
   std::int64_t n;
   std::int64_t k;
-  [[nodiscard]] std::int64_t tiles(std::int64_t a, std::int64_t b) const { return (m + a - 1) / a * ((n + b - 1) / b) * batches; }
+  [[nodiscard]] std::int64_t tiles(std::int64_t a, std::int64_t b) const {
+    return (m + a - 1) / a * ((n + b - 1) / b) * batches;
+  }
 };
 
-// Measured on an NVIDIA H200; docs/performance.md has the figures. Where the outputs alone make too few workgroups, threads
-// of one workgroup divide k among themselves.
+// Measured on an NVIDIA H200; docs/performance.md has the figures. Where the outputs alone make too
+// few workgroups, threads of one workgroup divide k among themselves.
 MatmulTile gpu_tile(const Work& w) {
   if (w.tiles(16, 32) < 64 && w.k >= 2048 && w.n <= 16) return {16, 4, 256, 4, 4, 64, 1};
   if ((w.tiles(16, 32) < 64 && w.k >= 2048) || w.m <= 8) return {4, 32, 128, 4, 4, 32, 1};
@@ -33,19 +36,22 @@ MatmulTile gpu_tile(const Work& w) {
   return {16, 32, 64, 4, 4, 8, 1};
 }
 
-// Measured on llvmpipe: few threads, each with many outputs, and no more of them than there is work.
+// Measured on llvmpipe: few threads, each with many outputs, and no more of them than there is
+// work.
 MatmulTile cpu_tile(const Work& w) {
   if (w.m <= 4) return {4, 128, 16, 4, 4, 1, 1};
   if (w.m <= 8) return {8, 128, 16, 4, 8, 1, 1};
   if (w.m <= 16) return {16, 128, 16, 8, 8, 1, 1};
   if (w.n <= 16) return {128, 16, 16, 8, 4, 1, 1};
-  if (w.m >= 96 && w.n >= 192 && w.m * w.n * w.batches >= 131072) return {128, 256, 16, 8, 16, 1, 1};
+  if (w.m >= 96 && w.n >= 192 && w.m * w.n * w.batches >= 131072)
+    return {128, 256, 16, 8, 16, 1, 1};
   return {32, 64, 16, 8, 8, 1, 1};
 }
 
 }  // namespace
 
-MatmulTile choose_tile(const Limits& limits, std::int64_t batches, std::int64_t m, std::int64_t n, std::int64_t k) {
+MatmulTile choose_tile(const Limits& limits, std::int64_t batches, std::int64_t m, std::int64_t n,
+                       std::int64_t k) {
   const Work work{batches, m, n, k};
   const MatmulTile best = limits.cpu ? cpu_tile(work) : gpu_tile(work);
   // 6.5 KiB and 32 threads: within the least that WebGPU promises.

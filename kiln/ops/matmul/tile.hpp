@@ -12,18 +12,21 @@ struct MatmulTile {
   std::uint32_t k = 8;
   std::uint32_t thread_m = 8;
   std::uint32_t thread_n = 4;
-  std::uint32_t k_split = 1;  ///< teams of threads that share the outputs and divide k among themselves
+  std::uint32_t k_split =
+      1;  ///< teams of threads that share the outputs and divide k among themselves
   std::uint32_t buffers = 2;  ///< stages in workgroup memory
 
   [[nodiscard]] std::uint32_t threads() const { return m / thread_m * (n / thread_n) * k_split; }
   /// Workgroup memory, in bytes.
   [[nodiscard]] std::uint32_t bytes() const;
   [[nodiscard]] bool fits(const Limits& limits) const {
-    return threads() <= limits.workgroup_invocations && threads() <= limits.workgroup_size[0] && bytes() <= limits.workgroup_bytes;
+    return threads() <= limits.workgroup_invocations && threads() <= limits.workgroup_size[0] &&
+           bytes() <= limits.workgroup_bytes;
   }
 };
 
 /// The best of the measured tiles for these sizes on this kind of adapter.
-MatmulTile choose_tile(const Limits& limits, std::int64_t batches, std::int64_t m, std::int64_t n, std::int64_t k);
+MatmulTile choose_tile(const Limits& limits, std::int64_t batches, std::int64_t m, std::int64_t n,
+                       std::int64_t k);
 
 }  // namespace kiln

@@ -21,7 +21,8 @@ struct Reshape {
 
   TensorSpec output(const TensorSpec& x) const {
     if (x.shape.elements() != shape.elements()) {
-      throw ShapeError(fmt::format("reshape: the number of elements must stay ({} to {})", to_string(x.shape), to_string(shape)));
+      throw ShapeError(fmt::format("reshape: the number of elements must stay ({} to {})",
+                                   to_string(x.shape), to_string(shape)));
     }
     return {shape, x.dtype};
   }
@@ -32,7 +33,9 @@ struct Reshape {
     Shape shape;
   };
   static Saved save(const Saver&, const AnyTensor& x, const AnyTensor&) { return {x.shape()}; }
-  static void backward(const Saved& saved, const AnyTensor& grad, Grads<1>& grads) { grads[0].set(reshape(grad, saved.shape)); }
+  static void backward(const Saved& saved, const AnyTensor& grad, Grads<1>& grads) {
+    grads[0].set(reshape(grad, saved.shape));
+  }
 };
 
 struct Permute {
@@ -45,9 +48,11 @@ struct Permute {
     std::vector<int> sorted = axes;
     std::ranges::sort(sorted);
     bool each_once = static_cast<int>(sorted.size()) == x.shape.rank();
-    for (std::size_t i = 0; each_once && i < sorted.size(); ++i) each_once = sorted[i] == static_cast<int>(i);
+    for (std::size_t i = 0; each_once && i < sorted.size(); ++i)
+      each_once = sorted[i] == static_cast<int>(i);
     if (!each_once) {
-      throw ShapeError(fmt::format("permute: axes must name each axis of {} once, got [{}]", to_string(x.shape), fmt::join(axes, ", ")));
+      throw ShapeError(fmt::format("permute: axes must name each axis of {} once, got [{}]",
+                                   to_string(x.shape), fmt::join(axes, ", ")));
     }
     TensorSpec out{{}, x.dtype};
     for (const int axis : axes) out.shape.push_back(x.shape[axis]);
@@ -71,7 +76,9 @@ struct Permute {
     for (std::size_t i = 0; i < axes.size(); ++i) saved.inverse[at(axes[i])] = static_cast<int>(i);
     return saved;
   }
-  static void backward(const Saved& saved, const AnyTensor& grad, Grads<1>& grads) { grads[0].set(permute(grad, saved.inverse)); }
+  static void backward(const Saved& saved, const AnyTensor& grad, Grads<1>& grads) {
+    grads[0].set(permute(grad, saved.inverse));
+  }
 };
 
 struct BroadcastTo {
@@ -80,13 +87,17 @@ struct BroadcastTo {
   using layers = Layers<Autodiff, Cube, Fusion>;
   Shape shape;
 
-  TensorSpec output(const TensorSpec& x) const { return {Layout::dense(x.shape).broadcast_to(shape).shape, x.dtype}; }
+  TensorSpec output(const TensorSpec& x) const {
+    return {Layout::dense(x.shape).broadcast_to(shape).shape, x.dtype};
+  }
   std::optional<Layout> view(const Layout& in) const { return in.broadcast_to(shape); }
 
   static constexpr Bound bound = Bound::memory;
   struct Saved {};
   static Saved save(const Saver&, const AnyTensor&, const AnyTensor&) { return {}; }
-  static void backward(const Saved&, const AnyTensor& grad, Grads<1>& grads) { grads[0].set_reduced(grad); }
+  static void backward(const Saved&, const AnyTensor& grad, Grads<1>& grads) {
+    grads[0].set_reduced(grad);
+  }
 };
 
 /// What `slice` takes, put back where it was, with zeros around: the gradient of a slice.
@@ -100,7 +111,8 @@ struct SliceBackward {
   std::int64_t step;
 
   TensorSpec output(const TensorSpec& grad) const { return {shape, grad.dtype}; }
-  RawTensor webgpu_forward(webgpu::Client& client, const RawTensor& grad, const TensorSpec& out) const {
+  RawTensor webgpu_forward(webgpu::Client& client, const RawTensor& grad,
+                           const TensorSpec& out) const {
     RawTensor result = client.zeros(out);
     RawTensor part = result;
     part.layout.shape = grad.shape();
@@ -125,8 +137,10 @@ struct Slice {
     const int along = normalize_axis("slice", axis, x.shape);
     const std::int64_t size = x.shape[along];
     if (begin < 0 || begin > size || end < begin || step < 1) {
-      throw ShapeError(fmt::format("slice: needs 0 <= begin <= {}, begin <= end and step >= 1, got begin {}, end {}, step {} ({})",
-                                   size, begin, end, step, to_string(x.shape)));
+      throw ShapeError(
+          fmt::format("slice: needs 0 <= begin <= {}, begin <= end and step >= 1, got begin {}, "
+                      "end {}, step {} ({})",
+                      size, begin, end, step, to_string(x.shape)));
     }
     TensorSpec out = x;
     out.shape[along] = ceil_div(std::min(end, size) - begin, step);
@@ -160,18 +174,21 @@ struct Concat {
 
   TensorSpec output(const TensorSpec& a, const TensorSpec& b) const {
     if (a.dtype != b.dtype) {
-      throw DTypeError(fmt::format("concat: tensors must have one dtype, got {} and {}", to_string(a.dtype), to_string(b.dtype)));
+      throw DTypeError(fmt::format("concat: tensors must have one dtype, got {} and {}",
+                                   to_string(a.dtype), to_string(b.dtype)));
     }
     bool fits = a.shape.rank() == b.shape.rank();
     for (int i = 0; fits && i < a.shape.rank(); ++i) fits = i == axis || a.shape[i] == b.shape[i];
     if (!fits) {
-      throw ShapeError(fmt::format("concat: sizes other than along axis {} must be equal ({}, {})", axis, to_string(a.shape), to_string(b.shape)));
+      throw ShapeError(fmt::format("concat: sizes other than along axis {} must be equal ({}, {})",
+                                   axis, to_string(a.shape), to_string(b.shape)));
     }
     TensorSpec out = a;
     out.shape[axis] += b.shape[axis];
     return out;
   }
-  RawTensor webgpu_forward(webgpu::Client& client, const RawTensor& a, const RawTensor& b, const TensorSpec& out) const {
+  RawTensor webgpu_forward(webgpu::Client& client, const RawTensor& a, const RawTensor& b,
+                           const TensorSpec& out) const {
     const RawTensor result = client.empty(out);
     RawTensor part = result;
     for (const RawTensor& t : {a, b}) {
@@ -186,14 +203,17 @@ struct Concat {
   struct Saved {
     std::int64_t first;
   };
-  Saved save(const Saver&, const AnyTensor& a, const AnyTensor&, const AnyTensor&) const { return {a.dim(axis)}; }
+  Saved save(const Saver&, const AnyTensor& a, const AnyTensor&, const AnyTensor&) const {
+    return {a.dim(axis)};
+  }
   void backward(const Saved& saved, const AnyTensor& grad, Grads<2>& grads) const {
     auto& [a, b] = grads;
     if (a) a.set(slice(grad, axis, 0, saved.first));
     if (b) b.set(slice(grad, axis, saved.first));
   }
 };
-static_assert(Extension<Reshape> && Extension<Permute> && Extension<BroadcastTo> && Extension<Slice> && Extension<Concat>);
+static_assert(Extension<Reshape> && Extension<Permute> && Extension<BroadcastTo> &&
+              Extension<Slice> && Extension<Concat>);
 
 }  // namespace
 
@@ -214,7 +234,9 @@ AnyTensor reshape(const AnyTensor& x, std::initializer_list<std::int64_t> shape)
   }
   if (open >= 0) {
     if (product == 0 || x.shape().elements() % product != 0) {
-      throw ShapeError(fmt::format("reshape: no size for -1 keeps the number of elements ({} to [{}])", to_string(x.shape()), fmt::join(shape, ", ")));
+      throw ShapeError(
+          fmt::format("reshape: no size for -1 keeps the number of elements ({} to [{}])",
+                      to_string(x.shape()), fmt::join(shape, ", ")));
     }
     known[open] = x.shape().elements() / product;
   }
@@ -227,33 +249,42 @@ AnyTensor permute(const AnyTensor& x, std::span<const int> axes) {
   return apply(op, x);
 }
 
-AnyTensor permute(const AnyTensor& x, std::initializer_list<int> axes) { return permute(x, std::span(axes.begin(), axes.size())); }
+AnyTensor permute(const AnyTensor& x, std::initializer_list<int> axes) {
+  return permute(x, std::span(axes.begin(), axes.size()));
+}
 
 AnyTensor transpose(const AnyTensor& x) {
-  if (x.rank() < 2) throw ShapeError(fmt::format("transpose: needs rank 2 or more, got {}", to_string(x.shape())));
+  if (x.rank() < 2)
+    throw ShapeError(fmt::format("transpose: needs rank 2 or more, got {}", to_string(x.shape())));
   return transpose(x, -1, -2);
 }
 
 AnyTensor transpose(const AnyTensor& x, int axis_a, int axis_b) {
   Permute op;
   for (int axis = 0; axis < x.rank(); ++axis) op.axes.push_back(axis);
-  std::swap(op.axes[at(normalize_axis("transpose", axis_a, x.shape()))], op.axes[at(normalize_axis("transpose", axis_b, x.shape()))]);
+  std::swap(op.axes[at(normalize_axis("transpose", axis_a, x.shape()))],
+            op.axes[at(normalize_axis("transpose", axis_b, x.shape()))]);
   return apply(op, x);
 }
 
-AnyTensor slice(const AnyTensor& x, int axis, std::int64_t begin, std::int64_t end, std::int64_t step) {
+AnyTensor slice(const AnyTensor& x, int axis, std::int64_t begin, std::int64_t end,
+                std::int64_t step) {
   return apply(Slice{normalize_axis("slice", axis, x.shape()), begin, end, step}, x);
 }
 
-AnyTensor broadcast_to(const AnyTensor& x, const Shape& shape) { return apply(BroadcastTo{shape}, x); }
+AnyTensor broadcast_to(const AnyTensor& x, const Shape& shape) {
+  return apply(BroadcastTo{shape}, x);
+}
 
 AnyTensor unsqueeze(const AnyTensor& x, int axis) {
   const int rank = x.rank() + 1;
   if (axis < -rank || axis >= rank) {
-    throw ShapeError(fmt::format("unsqueeze: axis {} is out of range for {}", axis, to_string(x.shape())));
+    throw ShapeError(
+        fmt::format("unsqueeze: axis {} is out of range for {}", axis, to_string(x.shape())));
   }
   Shape shape;
-  for (int i = 0, from = 0; i < rank; ++i) shape.push_back(i == (axis < 0 ? axis + rank : axis) ? 1 : x.dim(from++));
+  for (int i = 0, from = 0; i < rank; ++i)
+    shape.push_back(i == (axis < 0 ? axis + rank : axis) ? 1 : x.dim(from++));
   return reshape(x, shape);
 }
 
@@ -262,8 +293,8 @@ AnyTensor concat(std::span<const AnyTensor> tensors, int axis) {
   if (tensors.size() == 1) return tensors[0];
   // Halves, so that no element is copied more than log2(n) times.
   const std::size_t half = tensors.size() / 2;
-  return apply(Concat{normalize_axis("concat", axis, tensors[0].shape())}, concat(tensors.first(half), axis),
-               concat(tensors.subspan(half), axis));
+  return apply(Concat{normalize_axis("concat", axis, tensors[0].shape())},
+               concat(tensors.first(half), axis), concat(tensors.subspan(half), axis));
 }
 
 AnyTensor concat(std::initializer_list<AnyTensor> tensors, int axis) {

@@ -18,7 +18,8 @@ Axes AxisList::of(std::string_view op, const Shape& shape) const {
   }
   for (const int axis : axes_) {
     const auto at = static_cast<std::size_t>(normalize_axis(op, axis, shape));
-    if (mask[at]) throw ShapeError(fmt::format("{}: axis {} is named twice ({})", op, axis, to_string(shape)));
+    if (mask[at])
+      throw ShapeError(fmt::format("{}: axis {} is named twice ({})", op, axis, to_string(shape)));
     mask.set(at);
   }
   return mask;
@@ -46,7 +47,9 @@ struct Over {
     return n;
   }
   /// A result or its gradient, with the reduced axes back as sizes of 1.
-  [[nodiscard]] AnyTensor kept(const AnyTensor& t, const Shape& x) const { return reshape(t, shape(x, true)); }
+  [[nodiscard]] AnyTensor kept(const AnyTensor& t, const Shape& x) const {
+    return reshape(t, shape(x, true));
+  }
 };
 
 void require(std::string_view op, const TensorSpec& x, bool accepted, std::string_view what) {
@@ -63,7 +66,9 @@ struct Sum {
     require(name, x, x.dtype != DType::boolean, "f32, f16, i32 or u32");
     return {over.shape(x.shape, over.keepdim), x.dtype};
   }
-  Reduction reduction(const TensorSpec&) const { return {.combine = Combine::sum, .axes = over.axes}; }
+  Reduction reduction(const TensorSpec&) const {
+    return {.combine = Combine::sum, .axes = over.axes};
+  }
 
   static constexpr Bound bound = Bound::memory;
   struct Saved {
@@ -86,7 +91,9 @@ struct Mean {
     return {over.shape(x.shape, over.keepdim), x.dtype};
   }
   Reduction reduction(const TensorSpec& x) const {
-    return {.combine = Combine::sum, .axes = over.axes, .scale = 1.0 / static_cast<double>(over.count(x.shape))};
+    return {.combine = Combine::sum,
+            .axes = over.axes,
+            .scale = 1.0 / static_cast<double>(over.count(x.shape))};
   }
 
   static constexpr Bound bound = Bound::memory;
@@ -95,7 +102,8 @@ struct Mean {
   };
   static Saved save(const Saver&, const AnyTensor& x, const AnyTensor&) { return {x.shape()}; }
   void backward(const Saved& saved, const AnyTensor& grad, Grads<1>& grads) const {
-    const AnyTensor share = over.kept(grad, saved.shape) / static_cast<double>(over.count(saved.shape));
+    const AnyTensor share =
+        over.kept(grad, saved.shape) / static_cast<double>(over.count(saved.shape));
     grads[0].set(broadcast_to(share, saved.shape));
   }
 };
@@ -108,11 +116,16 @@ struct IsExtreme {
 
 std::string_view name_of(Combine combine) {
   switch (combine) {
-    case Combine::max: return "max";
-    case Combine::min: return "min";
-    case Combine::argmax: return "argmax";
-    case Combine::argmin: return "argmin";
-    case Combine::sum: return "sum";
+    case Combine::max:
+      return "max";
+    case Combine::min:
+      return "min";
+    case Combine::argmax:
+      return "argmax";
+    case Combine::argmin:
+      return "argmin";
+    case Combine::sum:
+      return "sum";
   }
   return "";
 }
@@ -120,7 +133,8 @@ std::string_view name_of(Combine combine) {
 void require_choice(Combine combine, const Over& over, const TensorSpec& x) {
   require(name_of(combine), x, x.dtype != DType::boolean, "f32, f16, i32 or u32");
   if (over.count(x.shape) == 0) {
-    throw ShapeError(fmt::format("{}: there is nothing to choose from in {}", name_of(combine), to_string(x.shape)));
+    throw ShapeError(fmt::format("{}: there is nothing to choose from in {}", name_of(combine),
+                                 to_string(x.shape)));
   }
 }
 
@@ -142,10 +156,13 @@ struct Extreme {
     Checkpoint x;
     Checkpoint out;
   };
-  static Saved save(const Saver& saver, const AnyTensor& x, const AnyTensor& out) { return {saver.keep(x), saver.keep(out)}; }
+  static Saved save(const Saver& saver, const AnyTensor& x, const AnyTensor& out) {
+    return {saver.keep(x), saver.keep(out)};
+  }
   void backward(const Saved& saved, const AnyTensor& grad, Grads<1>& grads) const {
     const AnyTensor x = saved.x.get();
-    const AnyTensor chosen = cast(apply(IsExtreme{}, x, over.kept(saved.out.get(), x.shape())), x.dtype());
+    const AnyTensor chosen =
+        cast(apply(IsExtreme{}, x, over.kept(saved.out.get(), x.shape())), x.dtype());
     const AnyTensor count = over.kept(apply(Sum{over}, chosen), x.shape());
     grads[0].set(chosen * (over.kept(grad, x.shape()) / count));
   }
@@ -165,7 +182,8 @@ struct ArgExtreme {
   Reduction reduction(const TensorSpec&) const { return {.combine = Which, .axes = over.axes}; }
 };
 
-static_assert(Extension<Sum> && Extension<Mean> && Extension<Extreme<Combine::max>> && Extension<ArgExtreme<Combine::argmax>>);
+static_assert(Extension<Sum> && Extension<Mean> && Extension<Extreme<Combine::max>> &&
+              Extension<ArgExtreme<Combine::argmax>>);
 
 Over over(std::string_view op, const AnyTensor& x, const AxisList& axes, bool keepdim) {
   return {static_cast<std::uint32_t>(axes.of(op, x.shape()).to_ulong()), keepdim};
@@ -173,8 +191,12 @@ Over over(std::string_view op, const AnyTensor& x, const AxisList& axes, bool ke
 
 }  // namespace
 
-AnyTensor sum(const AnyTensor& x, const AxisList& axes, bool keepdim) { return apply(Sum{over("sum", x, axes, keepdim)}, x); }
-AnyTensor mean(const AnyTensor& x, const AxisList& axes, bool keepdim) { return apply(Mean{over("mean", x, axes, keepdim)}, x); }
+AnyTensor sum(const AnyTensor& x, const AxisList& axes, bool keepdim) {
+  return apply(Sum{over("sum", x, axes, keepdim)}, x);
+}
+AnyTensor mean(const AnyTensor& x, const AxisList& axes, bool keepdim) {
+  return apply(Mean{over("mean", x, axes, keepdim)}, x);
+}
 AnyTensor max(const AnyTensor& x, const AxisList& axes, bool keepdim) {
   return apply(Extreme<Combine::max>{over("max", x, axes, keepdim)}, x);
 }

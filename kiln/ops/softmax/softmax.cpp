@@ -11,13 +11,17 @@ namespace kiln {
 namespace {
 
 TensorSpec same_float(std::string_view op, const TensorSpec& x, int axis) {
-  if (!is_float(x.dtype)) throw DTypeError(fmt::format("{}: takes f32 or f16, got {}", op, to_string(x)));
+  if (!is_float(x.dtype))
+    throw DTypeError(fmt::format("{}: takes f32 or f16, got {}", op, to_string(x)));
   (void)normalize_axis(op, axis, x.shape);
   return x;
 }
 
-/// x less its largest element, which changes neither result nor gradient. Nothing to move where there is nothing.
-AnyTensor moved(const AnyTensor& x, int axis) { return x.dim(axis) == 0 ? x : x - max(x.detach(), axis, true); }
+/// x less its largest element, which changes neither result nor gradient. Nothing to move where
+/// there is nothing.
+AnyTensor moved(const AnyTensor& x, int axis) {
+  return x.dim(axis) == 0 ? x : x - max(x.detach(), axis, true);
+}
 
 struct Softmax {
   static constexpr std::string_view name = "softmax";
@@ -34,7 +38,9 @@ struct Softmax {
   struct Saved {
     Checkpoint out;
   };
-  static Saved save(const Saver& saver, const AnyTensor&, const AnyTensor& out) { return {saver.keep(out)}; }
+  static Saved save(const Saver& saver, const AnyTensor&, const AnyTensor& out) {
+    return {saver.keep(out)};
+  }
   void backward(const Saved& saved, const AnyTensor& grad, Grads<1>& grads) const {
     const AnyTensor out = saved.out.get();
     grads[0].set(out * (grad - sum(grad * out, axis, true)));
@@ -56,7 +62,9 @@ struct LogSoftmax {
   struct Saved {
     Checkpoint out;
   };
-  static Saved save(const Saver& saver, const AnyTensor&, const AnyTensor& out) { return {saver.keep(out)}; }
+  static Saved save(const Saver& saver, const AnyTensor&, const AnyTensor& out) {
+    return {saver.keep(out)};
+  }
   void backward(const Saved& saved, const AnyTensor& grad, Grads<1>& grads) const {
     grads[0].set(grad - exp(saved.out.get()) * sum(grad, axis, true));
   }

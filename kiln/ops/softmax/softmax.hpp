@@ -3,7 +3,8 @@
 
 namespace kiln {
 
-/// exp(x) / sum(exp(x)) along `axis`, moved by the largest element so that nothing overflows. f32 or f16.
+/// exp(x) / sum(exp(x)) along `axis`, moved by the largest element so that nothing overflows. f32
+/// or f16.
 AnyTensor softmax(const AnyTensor& x, int axis = -1);
 /// The logarithm of softmax, without the loss of precision of taking it afterwards.
 AnyTensor log_softmax(const AnyTensor& x, int axis = -1);

@@ -14,7 +14,7 @@ std::string_view to_string(AdapterKind kind);
 
 /// One adapter of this machine.
 struct AdapterInfo {
-  std::string name;     ///< as the driver calls it
+  std::string name;  ///< as the driver calls it
   AdapterKind kind = AdapterKind::any;
   std::string driver;   ///< driver and version
   std::string backend;  ///< "Vulkan", "Metal", "D3D12"
@@ -24,16 +24,18 @@ namespace webgpu {
 
 /// Which adapter to open, and how.
 struct Options {
-  std::string adapter;                    ///< a part of its name, any case; empty: the first GPU, else the first of all
-  AdapterKind kind = AdapterKind::any;    ///< only adapters of this kind
-  bool f16 = true;                        ///< ask for f16 where the adapter has it
+  std::string
+      adapter;  ///< a part of its name, any case; empty: the first GPU, else the first of all
+  AdapterKind kind = AdapterKind::any;  ///< only adapters of this kind
+  bool f16 = true;                      ///< ask for f16 where the adapter has it
 };
 
 /// The adapters of this machine, in the order they are tried.
 std::vector<AdapterInfo> adapters();
 
-/// Opens an adapter with its own limits and features. Opening one again with equal options gives the same opened adapter
-/// until it is lost. The environment variable KILN_ADAPTER stands for `adapter` where that is empty.
+/// Opens an adapter with its own limits and features. Opening one again with equal options gives
+/// the same opened adapter until it is lost. The environment variable KILN_ADAPTER stands for
+/// `adapter` where that is empty.
 ///
 ///     Device gpu = webgpu::device();
 ///     Device software = webgpu::device({.adapter = "llvmpipe"});
