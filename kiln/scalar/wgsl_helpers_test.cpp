@@ -38,7 +38,7 @@ TEST(WgslHelpers, OfIntegersNeedNoNaN) {
   EXPECT_EQ(wgsl_helpers({"kiln_min_i32"}),
             "fn kiln_min_i32(a: i32, b: i32) -> i32 { return min(a, b); }\n");
   EXPECT_EQ(wgsl_helpers({"kiln_relu_u32"}),
-            "fn kiln_relu_u32(x: u32) -> u32 { return select(x, u32(0), x <= u32(0)); }\n");
+            "fn kiln_relu_u32(x: u32) -> u32 { return max(x, u32(0)); }\n");
 }
 
 TEST(WgslHelpers, OfAnUnknownNameAreRefused) {

@@ -169,9 +169,7 @@ TEST(Matmul, EmptyProductsAreZerosAndEmptyResultsEmpty) {
 TEST(Matmul, ABatchAbove65535Folds) {
   const std::int64_t batch = 65536;
   const AnyTensor lhs = make_wave({batch, 1, 1, 1});
-  const AnyTensor rhs = make_wave({batch, 1, 1, 1}, 1);
-  expect_product(lhs, rhs);
-  expect_product(lhs, make<float>({3}, {1, 1}));
+  expect_product(lhs, make_wave({batch, 1, 1, 1}, 1));
 }
 
 TEST(Matmul, F16SumsInF32) {

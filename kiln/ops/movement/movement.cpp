@@ -290,11 +290,12 @@ AnyTensor unsqueeze(const AnyTensor& x, int axis) {
 
 AnyTensor concat(std::span<const AnyTensor> tensors, int axis) {
   if (tensors.empty()) throw ShapeError("concat: needs at least one tensor");
+  const int along = normalize_axis("concat", axis, tensors[0].shape());
   if (tensors.size() == 1) return tensors[0];
   // Halves, so that no element is copied more than log2(n) times.
   const std::size_t half = tensors.size() / 2;
-  return apply(Concat{normalize_axis("concat", axis, tensors[0].shape())},
-               concat(tensors.first(half), axis), concat(tensors.subspan(half), axis));
+  return apply(Concat{along}, concat(tensors.first(half), axis),
+               concat(tensors.subspan(half), axis));
 }
 
 AnyTensor concat(std::initializer_list<AnyTensor> tensors, int axis) {
