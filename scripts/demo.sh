@@ -9,4 +9,4 @@ cmake --build --preset release --target matmul_bias_relu digits
 
 export NODEVICE_SELECT=1  # or a Mesa layer looks for a display and complains on stderr
 build/release/bin/matmul_bias_relu --shape 1 256 256 256
-build/release/bin/digits
+build/release/bin/digits --svg build/release/digits_loss.svg

@@ -88,12 +88,14 @@ class Writer {
   }
 
   void axes() {
-    for (double y = 0; y <= y_end_ + y_step_ / 2; y += y_step_) {
+    for (int i = 0; i <= static_cast<int>(std::lround(y_end_ / y_step_)); ++i) {
+      const double y = i * y_step_;
       out_ += fmt::format("<path d=\"M{:.1f} {:.1f}H{:.1f}\" stroke=\"{}\"/>\n", left, y_of(y),
-                          width - right, y == 0 ? "#333" : "#e3e3e3");
+                          width - right, i == 0 ? "#333" : "#e3e3e3");
       text(left - 8, y_of(y) + 4, "end", fmt::format("{:.6g}", y));
     }
-    for (double x = x_step_ == 1 ? 1 : x_step_; x <= x_end_; x += x_step_) {
+    for (int i = 1; i * x_step_ <= x_end_; ++i) {
+      const double x = i * x_step_;
       out_ += fmt::format("<path d=\"M{:.1f} {:.1f}v5\" stroke=\"#333\"/>\n", x_of(x), y_of(0));
       text(x_of(x), y_of(0) + 20, "middle", fmt::format("{:.6g}", x));
     }

@@ -167,7 +167,7 @@ TEST_P(MatmulBiasReluKernel, IsRightWithItsGradientsInF32AndF16) {
 TEST_P(MatmulBiasReluKernel, GivesTheBiasPastReLUWhereKIsZero) {
   const AnyTensor lhs = zeros({2, 3, 0}, device_).require_grad();
   const AnyTensor rhs = zeros({2, 0, 2}, device_).require_grad();
-  const AnyTensor bias = (arange(12, device_) - 6);
+  const AnyTensor bias = arange(12, device_) - 6;
   const AnyTensor leaf = reshape(bias, {2, 3, 2}).detach().require_grad();
   const AnyTensor out = run(lhs, rhs, leaf);
   EXPECT_THAT(out.to_vector(), ElementsAre(0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5));
@@ -191,9 +191,9 @@ TEST_P(MatmulBiasReluKernel, TakesAnEmptyBatch) {
 
 TEST_P(MatmulBiasReluKernel, KeepsANaN) {
   const AnyTensor lhs = tensor({nan, 1.F, 1.F, 1.F}, {1, 2, 2}, device_);
-  const AnyTensor ones_ = ones({1, 2, 2}, device_);
+  const AnyTensor all_ones = ones({1, 2, 2}, device_);
   const AnyTensor bias = tensor({0.F, 0.F, 0.F, nan}, {1, 2, 2}, device_);
-  const auto out = run(lhs, ones_, bias).to_vector();
+  const auto out = run(lhs, all_ones, bias).to_vector();
   EXPECT_TRUE(std::isnan(out[0]) && std::isnan(out[1]) && std::isnan(out[3]));
   EXPECT_EQ(out[2], 2);
 }
@@ -242,7 +242,7 @@ std::uint64_t kept(const Kernel& kernel, const Device& device, bool lhs, bool rh
   return bytes_in_use(device) - before;
 }
 
-constexpr std::uint64_t matrix = 64 * 64 * 4;
+constexpr std::uint64_t matrix = std::uint64_t{64} * 64 * 4;
 
 TEST_P(MatmulBiasReluKernel, WithOnlyTheBiasTrackedFreesBothMatrices) {
   // The leaf's node holds no values: what is left is the result.

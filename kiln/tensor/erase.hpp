@@ -59,6 +59,7 @@ std::vector<double> param_values(const Op& op) {
   std::vector<const Param*> params;
   collect_params<Op>(&op, params);
   std::vector<double> values;
+  values.reserve(params.size());
   for (const Param* p : params) values.push_back(p->value);
   return values;
 }

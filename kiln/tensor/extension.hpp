@@ -249,6 +249,7 @@ constexpr bool well_formed() {
 /// definition shows faults there, each with the rule, what it is and what it must be. A variable,
 /// not a concept: a concept would only say "false".
 template <class Op>
-inline constexpr bool Extension = detail::well_formed<Op>();
+inline constexpr bool Extension =  // NOLINT(readability-identifier-naming): reads as a concept
+    detail::well_formed<Op>();
 
 }  // namespace kiln
