@@ -25,6 +25,7 @@ void no_gradient(const Node& node, std::span<const AnyTensor>, std::span<GradSlo
 std::shared_ptr<Recipe> make_recipe(const OpRecord& proto, std::span<const AnyTensor> in,
                                     const Node& node, std::span<const Value> values,
                                     const Device& device) {
+  // NOLINTNEXTLINE(modernize-make-shared): an aggregate with a mutex
   auto recipe = std::shared_ptr<Recipe>(new Recipe{
       .record = proto, .out = node.out, .in = {}, .device = device, .mutex = {}, .made = {}});
   int depth = 0;
