@@ -18,8 +18,7 @@ const char* __lsan_default_options() {  // NOLINT(bugprone-reserved-identifier)
 
 const char* __tsan_default_suppressions();  // NOLINT(bugprone-reserved-identifier)
 const char* __tsan_default_suppressions() {  // NOLINT(bugprone-reserved-identifier)
-  return "called_from_lib:libvulkan_lvp\ncalled_from_lib:libgallium\ncalled_from_lib:libLLVM\n"
-         "called_from_lib:libwgpu_native\nrace:libvulkan_lvp\nrace:libgallium\nrace:libwgpu_native\nmutex:libvulkan\n";
+  return "race:libvulkan_lvp.so\nrace:libgallium\nrace:libLLVM\nrace:libwgpu_native\nmutex:libvulkan\n";
 }
 
 }  // extern "C"
