@@ -53,7 +53,7 @@ std::string stores_text(const MatmulTile& tile) {
   return text;
 }
 
-std::string_view spelled(bool value) { return value ? "true" : "false"; }
+std::string spelled(bool value) { return value ? "true" : "false"; }
 
 struct Matmul {
   static constexpr std::string_view name = "matmul";
@@ -137,12 +137,12 @@ webgpu::Launch webgpu::tiled_matmul(const Operand& lhs, const Operand& rhs, cons
                               .define("thread_n", tile.thread_n)
                               .define("k_split", tile.k_split)
                               .define("buffers", tile.buffers)
-                              .define("lhs_along_k", std::string(spelled(!l.transposed)))
-                              .define("rhs_along_k", std::string(spelled(r.transposed)))
-                              .define("lhs_vec", std::string(spelled(l.vec4)))
-                              .define("rhs_vec", std::string(spelled(r.vec4)))
-                              .define("out_vec", std::string(spelled(out_vec)))
-                              .define("copy_sums", std::string(spelled(limits.cpu)))
+                              .define("lhs_along_k", spelled(!l.transposed))
+                              .define("rhs_along_k", spelled(r.transposed))
+                              .define("lhs_vec", spelled(l.vec4))
+                              .define("rhs_vec", spelled(r.vec4))
+                              .define("out_vec", spelled(out_vec))
+                              .define("copy_sums", spelled(limits.cpu))
                               .define("stores", limits.cpu ? std::string() : stores_text(tile)),
                 .workgroup = {tile.threads(), 1, 1},
                 .params = {{"m", out.dim(-2)},
