@@ -1,0 +1,37 @@
+#pragma once
+#include <span>
+#include <vector>
+
+#include "kiln/scalar/expr.hpp"
+
+namespace kiln {
+
+/// Puts functions together into one, as if what one gives the next had been stored in between:
+/// results are brought to the dtype they would have in memory, so an f16 is rounded there.
+///
+///     Composer c;  // of one input and one param, in f16
+///     const auto mean = c.add("scale", *scale, {{c.input(0)}}, half, {{0}}, half);
+///     const auto out = c.add("relu", *relu, mean, half, {}, half);
+///     BodyPtr both = c.finish(1, 1, out);
+class Composer {
+ public:
+  /// The composed function's input `slot`.
+  std::int32_t input(int slot) { return graph_.input(slot).id(); }
+
+  /// Copies a function in: `inputs[i]`, a value of dtype `dtypes[i]`, is what its input i becomes,
+  /// and slot `params[j]` of the composed function its param j. Gives one value a result, of dtype
+  /// `out[r]`. Throws DTypeError that begins with `op` for dtypes the function does not take.
+  std::vector<std::int32_t> add(std::string_view op, const Body& body,
+                                std::span<const std::int32_t> inputs, std::span<const DType> dtypes,
+                                std::span<const int> params, std::span<const DType> out);
+
+  /// The function of `inputs` and `params` with these results.
+  [[nodiscard]] BodyPtr finish(int inputs, int params, std::span<const std::int32_t> roots) const {
+    return make_body(graph_, inputs, params, roots);
+  }
+
+ private:
+  ExprGraph graph_;
+};
+
+}  // namespace kiln
