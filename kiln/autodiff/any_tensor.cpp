@@ -65,7 +65,7 @@ Gradients AnyTensor::backward() const {
         fmt::format("backward: needs exactly one element, got {}; sum it, or use vjp with seeds",
                     to_string(shape())));
   }
-  const AnyTensor seed(full(value().runtime(), spec(), 1), device().plain());
+  const AnyTensor seed(full(device(), spec(), 1), device().plain());
   return vjp({this, 1}, {&seed, 1});
 }
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "kiln/fusion/value.hpp"
+#include "kiln/fusion/record.hpp"
 #include "kiln/runtime/device.hpp"
 
 namespace kiln {

@@ -40,7 +40,7 @@ class Arrived {
   void add(const std::shared_ptr<Node>& node, std::size_t slot, const Value& gradient) {
     auto& slots = by_node_[node.get()];
     slots.resize(std::max<std::size_t>(node->out.size(), 1));
-    slots[slot] = slots[slot] ? kiln::add(slots[slot], gradient) : gradient;
+    slots[slot] = slots[slot] ? kiln::add(*node->device, slots[slot], gradient) : gradient;
   }
 
   std::vector<Value> take(Node* node) {
@@ -82,7 +82,7 @@ Value settled(const Node& node, std::size_t i, const GradSlot& slot) {
     throw ShapeError(fmt::format("{} has shape {}, to which the input's {} does not broadcast",
                                  where, to_string(g.shape()), to_string(wanted.shape)));
   }
-  return sum_to(g, wanted.shape);
+  return sum_to(*node.device, g, wanted.shape);
 }
 
 /// Runs one node's rule, and hands the gradients of its inputs on.
@@ -90,9 +90,8 @@ void propagate(Node& node, std::span<const Value> gradients, Arrived& arrived) {
   std::vector<AnyTensor> grads;
   for (std::size_t i = 0; i < node.out.size(); ++i) {
     // An output nobody used has a gradient all the same: zero.
-    grads.emplace_back(
-        gradients[i] ? gradients[i] : full(node.device->shared_runtime(), node.out[i], 0),
-        *node.device);
+    grads.emplace_back(gradients[i] ? gradients[i] : full(*node.device, node.out[i], 0),
+                       *node.device);
   }
   std::vector<GradSlot> slots;
   for (const Node::Edge& parent : node.parents) slots.emplace_back(parent.node != nullptr);

@@ -104,7 +104,7 @@ Value Recipe::replay(std::size_t slot) {
   if (Value still_there = made[slot].lock()) return still_there;
   std::vector<Value> inputs;
   for (const Checkpoint& c : in) inputs.push_back(c.get().value());
-  const std::vector<Value> values = kiln::record(record, device.shared_runtime(), inputs, out);
+  const std::vector<Value> values = kiln::record(record, device, inputs, out);
   for (std::size_t i = 0; i < values.size(); ++i) made[i] = WeakValue(values[i]);
   return values[slot];
 }
@@ -172,8 +172,8 @@ std::vector<AnyTensor> run(const OpRecord& record, const Device& device,
   std::vector<Value> inputs;
   inputs.reserve(in.size());
   for (const AnyTensor& t : in) inputs.push_back(t.value());
-  return attach(record.name, kiln::record(record, device.shared_runtime(), inputs, out), device,
-                rule, in, attributes, &record);
+  return attach(record.name, kiln::record(record, device, inputs, out), device, rule, in,
+                attributes, &record);
 }
 
 Device common_device(std::string_view op, std::span<const std::string_view> names,
@@ -181,6 +181,7 @@ Device common_device(std::string_view op, std::span<const std::string_view> name
   if (in.empty())
     throw DeviceError(fmt::format("{}: takes no tensors, so it must be told the device", op));
   const Device* common = &in[0].device();
+  bool eager = common->is_eager();
   for (std::size_t i = 1; i < in.size(); ++i) {
     const Device& device = in[i].device();
     if (!device.same_as(*common)) {
@@ -192,8 +193,9 @@ Device common_device(std::string_view op, std::span<const std::string_view> name
           name(0), to_string(in[0].device()), name(i), to_string(device)));
     }
     if (device.has_autodiff() && !common->has_autodiff()) common = &device;
+    eager = eager || device.is_eager();
   }
-  return *common;
+  return eager && !common->is_eager() ? common->eager() : *common;
 }
 
 }  // namespace kiln

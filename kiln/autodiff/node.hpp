@@ -159,8 +159,8 @@ std::vector<AnyTensor> run(const OpRecord& record, const Device& device,
 AnyTensor run_elementwise(std::string_view op, const BodyPtr& body, std::vector<double> params,
                           std::span<const AnyTensor> in);
 
-/// The device that the inputs share: with autodiff if one of them has it. Throws DeviceError that
-/// begins with `op` and names the devices where they differ.
+/// The device that the inputs share: with autodiff, and eager, if one of them is. Throws
+/// DeviceError that begins with `op` and names the devices where they differ.
 Device common_device(std::string_view op, std::span<const std::string_view> names,
                      std::span<const AnyTensor> in);
 

@@ -25,6 +25,7 @@ std::string key_of(const ElementwiseLaunch& call) {
   for (const RawTensor& t : call.inputs) append_bytes(key, t.dtype);
   for (const RawTensor& t : call.outputs) append_bytes(key, t.dtype);
   for (const Access4 access : call.view.access) append_bytes(key, access);
+  for (const std::int32_t output : call.overwritten_by) append_bytes(key, output);
   return key;
 }
 
@@ -47,7 +48,9 @@ void launch(Runtime& runtime, const ElementwiseLaunch& call, std::int64_t elemen
       key_of(call), [&] { return prepare(runtime, call); });
   std::vector<Binding> bindings;
   bindings.reserve(call.inputs.size() + call.outputs.size());
-  for (const RawTensor& t : call.inputs) bindings.push_back({t.buffer});
+  for (std::size_t i = 0; i < call.inputs.size(); ++i) {
+    if (!call.is_overwritten(i)) bindings.push_back({call.inputs[i].buffer});
+  }
   for (const RawTensor& t : call.outputs) bindings.push_back({t.buffer});
   std::vector<std::uint32_t> words;
   words.reserve(64);
@@ -75,17 +78,28 @@ const BodyPtr& identity() {
 std::vector<RawTensor> run_elementwise(std::string_view op, const std::shared_ptr<Runtime>& runtime,
                                        const BodyPtr& body, std::span<const double> params,
                                        std::span<const RawTensor> inputs, const Shape& shape,
-                                       std::span<const DType> dtypes) {
+                                       std::span<const DType> dtypes,
+                                       std::span<const std::int32_t> in_place) {
   std::vector<RawTensor> outputs;
   std::vector<Layout> layouts;
+  std::vector<std::int32_t> overwritten_by;
   outputs.reserve(dtypes.size());
   layouts.reserve(inputs.size() + dtypes.size());
   for (const RawTensor& t : inputs) layouts.push_back(t.layout.broadcast_to(shape));
-  for (const DType dtype : dtypes) {
-    outputs.push_back(allocate(op, runtime, {shape, dtype}));
+  for (std::size_t r = 0; r < dtypes.size(); ++r) {
+    if (r < in_place.size() && in_place[r] >= 0) {
+      const auto input = static_cast<std::size_t>(in_place[r]);
+      overwritten_by.resize(inputs.size(), -1);
+      overwritten_by[input] = static_cast<std::int32_t>(r);
+      outputs.push_back(inputs[input]);
+    } else {
+      outputs.push_back(allocate(op, runtime, {shape, dtypes[r]}));
+    }
     layouts.push_back(outputs.back().layout);
   }
-  launch(*runtime, {op, body, params, inputs, outputs, collapse(shape, layouts)}, shape.elements());
+  launch(*runtime,
+         {op, body, params, inputs, outputs, collapse(shape, layouts), std::move(overwritten_by)},
+         shape.elements());
   return outputs;
 }
 

@@ -43,27 +43,34 @@ class Source {
     return std::ranges::any_of(call_.inputs, half) || std::ranges::any_of(call_.outputs, half);
   }
 
-  std::string declare(std::string_view access, char letter, std::size_t number, DType dtype) {
-    const std::size_t operand = letter == 'x' ? number : call_.inputs.size() + number;
+  std::string declare(Access access, const std::string& name, std::size_t operand, DType dtype) {
     const std::string_view type = wgsl_storage_type(dtype);
     const std::string element =
         is_quad(view_.access[operand]) ? fmt::format("vec4<{}>", type) : std::string(type);
-    return fmt::format("@group(0) @binding({}) var<storage, {}> {}{}: array<{}>;\n", operand,
-                       access, letter, number, element);
+    const auto binding = static_cast<std::uint32_t>(id_.bindings.size());
+    id_.bindings.push_back({0, binding, access});
+    return fmt::format("@group(0) @binding({}) var<storage, {}> {}: array<{}>;\n", binding,
+                       access == Access::read ? "read" : "read_write", name, element);
   }
 
   std::string declare_arrays() {
     std::string text;
     for (std::size_t i = 0; i < call_.inputs.size(); ++i) {
-      text += declare("read", 'x', i, call_.inputs[i].dtype);
-      id_.bindings.push_back({0, static_cast<std::uint32_t>(i), Access::read});
+      if (!call_.is_overwritten(i))
+        text += declare(Access::read, array_of(i), i, call_.inputs[i].dtype);
     }
     for (std::size_t r = 0; r < call_.outputs.size(); ++r) {
-      text += declare("read_write", 'y', r, call_.outputs[r].dtype);
-      id_.bindings.push_back(
-          {0, static_cast<std::uint32_t>(call_.inputs.size() + r), Access::read_write});
+      const std::size_t operand = call_.inputs.size() + r;
+      text += declare(Access::read_write, array_of(operand), operand, call_.outputs[r].dtype);
     }
     return text;
+  }
+
+  /// The array that an operand lies in: x0, x1, ... of inputs, y0, y1, ... of outputs.
+  std::string array_of(std::size_t operand) const {
+    if (call_.is_overwritten(operand)) return fmt::format("y{}", call_.overwritten_by[operand]);
+    const std::size_t inputs = call_.inputs.size();
+    return operand < inputs ? fmt::format("x{}", operand) : fmt::format("y{}", operand - inputs);
   }
 
   /// The scalar function, from stored elements to stored results.
@@ -132,12 +139,12 @@ class Source {
     for (std::size_t i = 0; i < view_.access.size(); ++i) {
       text += fmt::format("  let at{} = {};\n", i, position(i));
       if (i < inputs && is_quad(view_.access[i]))
-        text += fmt::format("  let q{0} = x{0}[at{0} / 4u];\n", i);
+        text += fmt::format("  let q{0} = {1}[at{0} / 4u];\n", i, array_of(i));
     }
     for (int lane = 0; lane < view_.width; ++lane) {
       std::string arguments;
       for (std::size_t i = 0; i < inputs; ++i) {
-        arguments += (i == 0 ? "" : ", ") + element(fmt::format("x{}", i), i, lane);
+        arguments += (i == 0 ? "" : ", ") + element(array_of(i), i, lane);
       }
       text += fmt::format("  let z{} = compute({});\n", lane, arguments);
     }

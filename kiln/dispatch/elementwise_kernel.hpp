@@ -21,6 +21,12 @@ struct ElementwiseLaunch {
   std::span<const RawTensor> inputs;
   std::span<const RawTensor> outputs;
   Collapsed view;  ///< operands: the inputs, then the outputs
+  /// Of each input, the output that has its buffer; else -1.
+  std::vector<std::int32_t> overwritten_by{};
+
+  [[nodiscard]] bool is_overwritten(std::size_t input) const {
+    return input < overwritten_by.size() && overwritten_by[input] >= 0;
+  }
 };
 
 inline bool has_coordinates(Access4 access) {

@@ -18,7 +18,8 @@ struct Prepared {
 /// as the runtime.
 class KernelCache : public RuntimeExtension {
  public:
-  static KernelCache& of(Runtime& runtime);
+  explicit KernelCache(Runtime&) {}
+  static KernelCache& of(Runtime& runtime) { return runtime.extension<KernelCache>(); }
 
   /// Finds what `key` was prepared as, or calls `make` once.
   template <class T, class Make>

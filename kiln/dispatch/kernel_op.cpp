@@ -145,21 +145,7 @@ std::vector<RawTensor> forward(const OpTable& table, const void* op,
                                std::span<const RawTensor> inputs, std::span<const TensorSpec> out) {
   webgpu::Client client(runtime, table.name);
   std::vector<RawTensor> results = table.webgpu_forward(op, client, inputs, out);
-  if (results.size() != out.size()) {
-    throw ShapeError(fmt::format("{}: the output rule promises {} tensors, webgpu_forward gave {}",
-                                 table.name, out.size(), results.size()));
-  }
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    const RawTensor& t = results[i];
-    const auto said = [&] {
-      return fmt::format("{}: output '{}' is {} by the output rule, but webgpu_forward gave ",
-                         table.name, table.outputs[i], to_string(out[i]));
-    };
-    if (t.buffer == nullptr) throw KernelError(said() + "an empty handle");
-    if (t.runtime != runtime) throw DeviceError(said() + "a tensor of another device");
-    if (t.spec().shape != out[i].shape) throw ShapeError(said() + to_string(t.spec()));
-    if (t.spec().dtype != out[i].dtype) throw DTypeError(said() + to_string(t.spec()));
-  }
+  check_results({table.name, table.outputs, "webgpu_forward"}, runtime, results, out);
   return results;
 }
 

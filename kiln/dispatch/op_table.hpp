@@ -44,6 +44,17 @@ struct OpTable {
 
 namespace dispatch {
 
+/// Who made results, for messages about them.
+struct MadeBy {
+  std::string_view op;
+  std::span<const std::string_view> outputs;  ///< names; may be fewer than results
+  std::string_view rule;
+};
+
+/// Throws KernelError, DeviceError, ShapeError or DTypeError where `results` are not `promised`.
+void check_results(const MadeBy& by, const std::shared_ptr<Runtime>& runtime,
+                   std::span<const RawTensor> results, std::span<const TensorSpec> promised);
+
 /// Runs an operation's kernel, or its forward. Results of a forward are compared with `out`, all
 /// before any is given back. Throws KernelError, ShapeError, DTypeError or OutOfMemoryError that
 /// begins with the operation's name.

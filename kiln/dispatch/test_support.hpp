@@ -20,7 +20,11 @@ inline const Device& device() {
   return opened;
 }
 
-inline RuntimeCounters counters() { return device().runtime().counters(); }
+/// What was done so far, queued work included.
+inline RuntimeCounters counters() {
+  device().flush();
+  return device().runtime().counters();
+}
 
 /// What `action` launches and compiles.
 template <class Action>

@@ -1,84 +1,64 @@
 #pragma once
 #include <memory>
-#include <span>
-#include <string_view>
-#include <variant>
-#include <vector>
 
-#include "kiln/dispatch/op_table.hpp"
 #include "kiln/dispatch/raw_tensor.hpp"
-#include "kiln/dispatch/reduction.hpp"
-#include "kiln/scalar/expr.hpp"
 
 namespace kiln {
 
+struct Storage;
+class Stream;
+
 /// A value: its shape and dtype are known, its elements may be on their way. Immutable and cheap to
-/// copy.
+/// copy. Elements are computed as long as a Value of them exists; those that nobody can read any
+/// more never are.
 class Value {
  public:
   Value() = default;
-  explicit Value(RawTensor raw)
-      : state_(std::make_shared<const State>(State{raw.spec(), std::move(raw)})) {}
+  /// Elements that exist already.
+  explicit Value(const RawTensor& raw);
 
-  [[nodiscard]] const TensorSpec& spec() const { return state_->spec; }
-  [[nodiscard]] const Shape& shape() const { return state_->spec.shape; }
-  [[nodiscard]] DType dtype() const { return state_->spec.dtype; }
-  [[nodiscard]] const std::shared_ptr<Runtime>& runtime() const { return state_->raw.runtime; }
-  /// Where its elements are, or will be once queued work is done.
-  [[nodiscard]] const RawTensor& raw() const { return state_->raw; }
-  explicit operator bool() const { return state_ != nullptr; }
+  [[nodiscard]] const TensorSpec& spec() const { return handle_->spec; }
+  [[nodiscard]] const Shape& shape() const { return handle_->spec.shape; }
+  [[nodiscard]] DType dtype() const { return handle_->spec.dtype; }
+  /// Where its elements lie, in whatever buffer that will be.
+  [[nodiscard]] const Layout& layout() const { return handle_->layout; }
+  [[nodiscard]] const std::shared_ptr<Runtime>& runtime() const { return handle_->runtime; }
+  /// Where its elements are, or will be once launched work is done. Runs what is queued if it must.
+  /// Throws what went wrong on the way to them.
+  [[nodiscard]] RawTensor raw() const;
+  explicit operator bool() const { return handle_ != nullptr; }
 
  private:
   friend class WeakValue;
-  struct State {
+  friend class Stream;
+
+  /// While it lives somebody may read the storage.
+  struct Handle {
+    Handle(std::shared_ptr<Runtime> on, Stream& queue, std::shared_ptr<Storage> elements,
+           const Layout& at);
+    Handle(const Handle&) = delete;
+    Handle& operator=(const Handle&) = delete;
+    ~Handle();
+
+    std::shared_ptr<Runtime> runtime;  ///< keeps the stream, too
+    Stream& stream;
+    std::shared_ptr<Storage> storage;
+    Layout layout;
     TensorSpec spec;
-    RawTensor raw;
   };
-  explicit Value(std::shared_ptr<const State> state) : state_(std::move(state)) {}
-  std::shared_ptr<const State> state_;
+  explicit Value(std::shared_ptr<const Handle> handle) : handle_(std::move(handle)) {}
+  std::shared_ptr<const Handle> handle_;
 };
 
 /// Does not keep the value; gives it back while somebody else does.
 class WeakValue {
  public:
   WeakValue() = default;
-  explicit WeakValue(const Value& value) : state_(value.state_) {}
-  [[nodiscard]] Value lock() const { return Value(state_.lock()); }
+  explicit WeakValue(const Value& value) : handle_(value.handle_) {}
+  [[nodiscard]] Value lock() const { return Value(handle_.lock()); }
 
  private:
-  std::weak_ptr<const Value::State> state_;
+  std::weak_ptr<const Value::Handle> handle_;
 };
-
-/// An operation of one output element per position, with the values of its Params.
-struct ElementwiseCall {
-  BodyPtr body;
-  std::vector<double> params;
-};
-
-/// An operation given by its rules: a kernel, several launches, or a view.
-struct RuleCall {
-  const OpTable* table = nullptr;
-  std::shared_ptr<const void> op;
-};
-
-/// What is computed, without from what: it holds no value and no gradient, and can be run again.
-struct OpRecord {
-  std::string_view name;
-  std::variant<ElementwiseCall, Reduction, RuleCall> call;
-};
-
-/// Runs `record` on `inputs`, which share `runtime`; result i has shape and dtype `out[i]`.
-std::vector<Value> record(const OpRecord& record, const std::shared_ptr<Runtime>& runtime,
-                          std::span<const Value> inputs, std::span<const TensorSpec> out);
-
-/// `value` summed over the axes along which `to` broadcasts to it. `to` must broadcast to value's
-/// shape.
-Value sum_to(const Value& value, const Shape& to);
-
-/// The elementwise sum of two values of one spec.
-Value add(const Value& a, const Value& b);
-
-/// A value of `spec` whose elements are all `number`.
-Value full(const std::shared_ptr<Runtime>& runtime, const TensorSpec& spec, double number);
 
 }  // namespace kiln

@@ -19,14 +19,21 @@ enum class Checkpointing : std::uint8_t { keep, balanced };
 ///     gradients Device software = webgpu::device({.adapter = "llvmpipe"});
 class Device {
  public:
-  explicit Device(std::shared_ptr<Runtime> runtime) : runtime_(std::move(runtime)) {}
+  explicit Device(std::shared_ptr<Runtime> runtime);
 
   /// Tensors made on the copy may be marked with require_grad().
   [[nodiscard]] Device autodiff(Checkpointing strategy = Checkpointing::keep) const;
   /// The copy without gradients.
   [[nodiscard]] Device plain() const;
+  /// The copy on which every operation runs when it is called, and throws there. Otherwise
+  /// operations are queued and run when somebody reads, fused with each other. KILN_EAGER=1 in the
+  /// environment makes every device eager.
+  [[nodiscard]] Device eager() const;
+  /// The copy that queues, whatever the environment says.
+  [[nodiscard]] Device lazy() const;
 
   [[nodiscard]] bool has_autodiff() const { return autodiff_; }
+  [[nodiscard]] bool is_eager() const { return eager_; }
   [[nodiscard]] Checkpointing checkpointing() const { return checkpointing_; }
 
   [[nodiscard]] Runtime& runtime() const { return *runtime_; }
@@ -34,8 +41,11 @@ class Device {
   /// The adapter as its driver calls it.
   [[nodiscard]] std::string adapter() const { return runtime_->adapter(); }
   [[nodiscard]] Limits limits() const { return runtime_->limits(); }
-  /// Waits until all work on the adapter is done. Throws what the device reported meanwhile.
-  void synchronize() const { runtime_->synchronize(); }
+  /// Starts all queued work and does not wait: for loops that read nothing, at the end of a round.
+  void flush() const { runtime_->flush_extensions(); }
+  /// Waits until all work on the adapter is done, the queued included. Throws what the device
+  /// reported meanwhile.
+  void synchronize() const;
 
   /// Whether both use the same opened adapter, however each is adjusted.
   [[nodiscard]] bool same_as(const Device& other) const { return runtime_ == other.runtime_; }
@@ -43,6 +53,7 @@ class Device {
  private:
   std::shared_ptr<Runtime> runtime_;
   bool autodiff_ = false;
+  bool eager_ = false;
   Checkpointing checkpointing_ = Checkpointing::keep;
 };
 

@@ -66,13 +66,15 @@ struct LaunchTime {
   std::uint64_t nanoseconds = 0;
 };
 
-/// What a higher stage keeps with a runtime, such as its prepared kernels.
+/// What a higher stage keeps with a runtime: its prepared kernels, its queued work.
 class RuntimeExtension {
  public:
   RuntimeExtension() = default;
   RuntimeExtension(const RuntimeExtension&) = delete;
   RuntimeExtension& operator=(const RuntimeExtension&) = delete;
   virtual ~RuntimeExtension() = default;
+  /// Hands what is queued to the runtime.
+  virtual void flush() {}
 };
 
 /// One opened device. Work is done in the order of the calls; nothing waits but `read(...).get()`
@@ -129,19 +131,29 @@ class Runtime : public std::enable_shared_from_this<Runtime> {
   /// Gives unused pooled memory back to the driver.
   virtual void trim() = 0;
 
-  /// The one extension of this runtime, made by the first call.
-  RuntimeExtension& extension(std::unique_ptr<RuntimeExtension> (*make)()) {
-    std::call_once(extension_made_, [&] { extension_ = make(); });
-    return *extension_;
+  /// This runtime's extension of type T, made as T(runtime) by the first call.
+  template <class T>
+  T& extension() {
+    static_assert(std::is_base_of_v<RuntimeExtension, T>);
+    static constexpr char tag = 0;
+    const auto make = [](Runtime& runtime) -> std::unique_ptr<RuntimeExtension> {
+      return std::make_unique<T>(runtime);
+    };
+    return static_cast<T&>(extension(&tag, make));
   }
+  /// Has every extension hand over what it has queued.
+  void flush_extensions();
 
  protected:
   /// For destructors: compiled kernels must go before the device they were compiled on.
-  void drop_extension() { extension_.reset(); }
+  void drop_extensions() { extensions_.clear(); }
 
  private:
-  std::once_flag extension_made_;
-  std::unique_ptr<RuntimeExtension> extension_;
+  using MakeExtension = std::unique_ptr<RuntimeExtension> (*)(Runtime&);
+  RuntimeExtension& extension(const void* tag, MakeExtension make);
+
+  std::mutex extensions_mutex_;
+  std::vector<std::pair<const void*, std::unique_ptr<RuntimeExtension>>> extensions_;
 };
 
 }  // namespace kiln

@@ -5,14 +5,15 @@
 
 namespace kiln {
 
-std::vector<std::int32_t> Composer::add(std::string_view op, const Body& body,
-                                        std::span<const std::int32_t> inputs,
-                                        std::span<const DType> dtypes, std::span<const int> params,
-                                        std::span<const DType> out) {
-  const BodyTypes types = infer(op, body, dtypes, out[0]);
+namespace {
+
+/// Copies all nodes; gives the new id of each.
+std::vector<std::int32_t> copy_nodes(const ExprGraph& from, ExprGraph& to,
+                                     std::span<const std::int32_t> inputs,
+                                     std::span<const int> params) {
   std::vector<std::int32_t> moved;
-  moved.reserve(body.graph->nodes().size());
-  for (ExprGraph::Node node : body.graph->nodes()) {
+  moved.reserve(from.nodes().size());
+  for (ExprGraph::Node node : from.nodes()) {
     const auto slot = static_cast<std::size_t>(node.args[0]);
     if (node.op == Opcode::input) {
       moved.push_back(inputs[slot]);
@@ -25,17 +26,35 @@ std::vector<std::int32_t> Composer::add(std::string_view op, const Body& body,
       for (std::size_t a = 0; a < count; ++a)
         node.args[a] = moved[static_cast<std::size_t>(node.args[a])];
     }
-    moved.push_back(graph_.intern(node));
+    moved.push_back(to.intern(node));
   }
+  return moved;
+}
+
+}  // namespace
+
+std::vector<std::int32_t> Composer::copy(const Body& body, std::span<const std::int32_t> inputs,
+                                         std::span<const int> params) {
+  const auto moved = copy_nodes(*body.graph, graph_, inputs, params);
   std::vector<std::int32_t> results;
-  for (std::size_t r = 0; r < body.roots.size(); ++r) {
+  results.reserve(body.roots.size());
+  for (const std::int32_t root : body.roots)
+    results.push_back(moved[static_cast<std::size_t>(root)]);
+  return results;
+}
+
+std::vector<std::int32_t> Composer::add(std::string_view op, const Body& body,
+                                        std::span<const std::int32_t> inputs,
+                                        std::span<const DType> dtypes, std::span<const int> params,
+                                        std::span<const DType> out) {
+  const BodyTypes types = infer(op, body, dtypes, out[0]);
+  std::vector<std::int32_t> results = copy(body, inputs, params);
+  for (std::size_t r = 0; r < results.size(); ++r) {
     const auto root = static_cast<std::size_t>(body.roots[r]);
     const bool is_input = body.graph->nodes()[root].op == Opcode::input;
     const bool exact = types.nodes[root] == out[r] && (out[r] != DType::f16 || is_input);
-    results.push_back(
-        exact
-            ? moved[root]
-            : graph_.intern({.op = Opcode::cast, .args = {moved[root], -1, -1}, .dtype = out[r]}));
+    if (exact) continue;
+    results[r] = graph_.intern({.op = Opcode::cast, .args = {results[r], -1, -1}, .dtype = out[r]});
   }
   return results;
 }

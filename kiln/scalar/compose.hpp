@@ -25,6 +25,13 @@ class Composer {
                                 std::span<const std::int32_t> inputs, std::span<const DType> dtypes,
                                 std::span<const int> params, std::span<const DType> out);
 
+  /// The same without dtypes: results are as the function has them, and inputs it does not use may
+  /// be -1.
+  std::vector<std::int32_t> copy(const Body& body, std::span<const std::int32_t> inputs,
+                                 std::span<const int> params);
+
+  /// Expressions so far.
+  [[nodiscard]] int size() const { return static_cast<int>(graph_.nodes().size()); }
   /// The function of `inputs` and `params` with these results.
   [[nodiscard]] BodyPtr finish(int inputs, int params, std::span<const std::int32_t> roots) const {
     return make_body(graph_, inputs, params, roots);

@@ -86,7 +86,7 @@ struct MulAdd {
     if (a) {
       switch (fault) {
         case Fault::zeros:
-          a.set(AnyTensor(full(grad.value().runtime(), grad.spec(), 0), grad.device()));
+          a.set(AnyTensor(full(grad.device(), grad.spec(), 0), grad.device()));
           break;
         case Fault::shape:
           a.set(make_wave({1, 2}));
@@ -227,7 +227,7 @@ struct OwnBackward {
     return {};
   }
   static void backward(const Saved&, const AnyTensor& grad, Grads<2>& grads) {
-    const AnyTensor hundred(full(grad.value().runtime(), grad.spec(), 100), grad.device());
+    const AnyTensor hundred(full(grad.device(), grad.spec(), 100), grad.device());
     grads[0].set(hundred);
     grads[1].set(hundred);
   }

@@ -20,7 +20,7 @@ void set_from_reference(std::span<const AnyTensor> outs, std::span<const AnyTens
     if (!slots[i]) continue;
     slots[i].set(found.contains(in[i])
                      ? found.of(in[i])
-                     : AnyTensor(full(in[i].value().runtime(), in[i].spec(), 0), in[i].device()));
+                     : AnyTensor(full(in[i].device(), in[i].spec(), 0), in[i].device()));
   }
 }
 

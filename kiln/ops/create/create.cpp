@@ -110,7 +110,7 @@ AnyTensor from_raw(RawTensor raw, const Device& device) {
 }
 
 AnyTensor full(const Shape& shape, double value, const Device& device, DType dtype) {
-  return {full(device.shared_runtime(), {shape, dtype}, value), device};
+  return {full(device, {shape, dtype}, value), device};
 }
 AnyTensor zeros(const Shape& shape, const Device& device, DType dtype) {
   return full(shape, 0, device, dtype);

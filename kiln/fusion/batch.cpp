@@ -1,0 +1,176 @@
+#include "kiln/fusion/batch.hpp"
+
+#include <bit>
+#include <unordered_map>
+
+#include "kiln/fusion/spell.hpp"
+#include "kiln/scalar/infer.hpp"
+
+namespace kiln {
+namespace {
+
+using namespace fusion;
+
+template <class... F>
+struct Overload : F... {
+  using F::operator()...;
+};
+
+/// Numbers the storages and scalars of a batch.
+class Numbering {
+ public:
+  Numbering(Batch& batch, std::uint64_t id) : batch_(batch), id_(id) {}
+
+  void run() && {
+    for (std::size_t i = 0; i < batch_.ops.size(); ++i) add(batch_.ops[i], batch_.held[i]);
+  }
+
+ private:
+  std::string& form() { return batch_.form; }
+
+  void add(const QueuedOp& op, const std::vector<char>& held) {
+    append_bytes(form(), op.record.name.data());  // lasting, so the address says it all
+    batch_.slots.emplace_back();
+    std::visit(Overload{
+                   [&](const ElementwiseCall& call) {
+                     append_bytes(form(), call.body.get());
+                     for (const double value : call.params) add_param(value);
+                   },
+                   [&](const Reduction& reduction) {
+                     append_bytes(form(), reduction.combine);
+                     append_bytes(form(), reduction.axes.to_ulong());
+                     append_bytes(form(), reduction.scale);
+                   },
+                   [&](const RuleCall& call) {
+                     append_bytes(form(), call.table);
+                     call.table->append_key(call.op.get(), form());
+                     std::vector<const Param*> params;
+                     call.table->params(call.op.get(), params);
+                     for (const Param* param : params) add_param(param->value);
+                   },
+                   [&](const LaunchCall&) { form() += 'l'; },
+               },
+               op.record.call);
+    for (const QueuedOp::Input& input : op.in) add_input(input);
+    for (std::size_t i = 0; i < op.out.size(); ++i) {
+      assign(op.out[i]);
+      append_spec(form(), {op.out[i]->shape, op.out[i]->dtype});
+      append_bytes(form(), held[i]);
+    }
+  }
+
+  void add_param(double value) {
+    const auto [known, added] = params_.try_emplace(
+        std::bit_cast<std::uint64_t>(value), static_cast<std::int32_t>(batch_.params.size()));
+    if (added) batch_.params.push_back(value);
+    append_bytes(form(), known->second);
+    batch_.slots.back().push_back(known->second);
+  }
+
+  void assign(const StoragePtr& storage) {
+    storage->batch = id_;
+    storage->number = static_cast<std::int32_t>(batch_.values.size());
+    batch_.values.push_back(storage);
+  }
+
+  void add_input(const QueuedOp::Input& input) {
+    if (input.storage->batch != id_ || input.storage->number < 0) {
+      assign(input.storage);
+      append_bytes(form(), input.storage->dtype);
+    }
+    append_bytes(form(), input.storage->number);
+    append_layout(form(), input.layout);
+  }
+
+  Batch& batch_;
+  std::uint64_t id_;
+  std::unordered_map<std::uint64_t, std::int32_t> params_;
+};
+
+/// Makes the graph of a numbered batch.
+class Drawing {
+ public:
+  Drawing(const Batch& batch, const Limits& limits) : batch_(batch), limits_(limits) {}
+
+  Graph run() && {
+    for (const StoragePtr& storage : batch_.values)
+      graph_.values.push_back({{storage->shape, storage->dtype}, true, false});
+    for (std::size_t i = 0; i < batch_.ops.size(); ++i) add(i);
+    return std::move(graph_);
+  }
+
+ private:
+  void add(std::size_t i) {
+    const QueuedOp& op = batch_.ops[i];
+    Node node;
+    node.records = {static_cast<std::int32_t>(i)};
+    for (const QueuedOp::Input& input : op.in)
+      node.in.push_back({input.storage->number, input.layout});
+    std::vector<TensorSpec> out;
+    for (std::size_t k = 0; k < op.out.size(); ++k) {
+      node.out.push_back(op.out[k]->number);
+      ValueInfo& info = graph_.values[static_cast<std::size_t>(op.out[k]->number)];
+      info.given = false;
+      info.held = batch_.held[i][k] != 0;
+      out.push_back(info.spec);
+    }
+    node.work =
+        std::visit(Overload{
+                       [&](const ElementwiseCall& call) { return elementwise(i, call, node, out); },
+                       [&](const Reduction& reduction) { return reduce(reduction, node, out); },
+                       [&](const RuleCall& call) { return rule(i, call, node, out); },
+                       [&](const LaunchCall&) { return by_hand(i, out); },
+                   },
+                   op.record.call);
+    graph_.nodes.push_back(std::move(node));
+  }
+
+  using Work = decltype(Node::work);
+
+  Work elementwise(std::size_t i, const ElementwiseCall& call, Node& node,
+                   const std::vector<TensorSpec>& out) const {
+    Elementwise work{{call.body, {}}, out[0].shape};
+    std::vector<DType> dtypes;
+    for (Use& use : node.in) {
+      use.layout = use.layout.broadcast_to(work.shape);
+      dtypes.push_back(graph_.spec(use.value).dtype);
+    }
+    const BodyTypes types = infer(batch_.ops[i].record.name, *call.body, dtypes, out[0].dtype);
+    for (std::size_t p = 0; p < types.params.size(); ++p)
+      work.body.params.push_back({batch_.slots[i][p], types.params[p]});
+    return work;
+  }
+
+  Work reduce(const Reduction& reduction, const Node& node,
+              const std::vector<TensorSpec>& out) const {
+    return Reduce{reduction, {}, node.in[0].layout.shape, graph_.spec(node.in[0].value).dtype,
+                  out[0],    {}};
+  }
+
+  Work rule(std::size_t i, const RuleCall& call, const Node& node,
+            const std::vector<TensorSpec>& out) const {
+    Call work{.record = static_cast<std::int32_t>(i), .identity = {}, .results = out};
+    append_bytes(work.identity, call.table);
+    call.table->append_key(call.op.get(), work.identity);
+    for (const std::int32_t slot : batch_.slots[i]) append_bytes(work.identity, slot);
+    (void)node;
+    (void)limits_;
+    return work;
+  }
+
+  static Work by_hand(std::size_t i, const std::vector<TensorSpec>& out) {
+    return Call{.record = static_cast<std::int32_t>(i), .identity = {}, .results = out};
+  }
+
+  const Batch& batch_;
+  const Limits& limits_;
+  Graph graph_;
+};
+
+}  // namespace
+
+void Batch::number(std::uint64_t id) { Numbering(*this, id).run(); }
+
+Graph Batch::graph(const Limits& limits) const { return Drawing(*this, limits).run(); }
+
+}  // namespace kiln

@@ -1,0 +1,68 @@
+#pragma once
+/// What one drain runs: queued operations by number, and the blocks they become.
+#include <string>
+#include <vector>
+
+#include "kiln/fusion/inspect.hpp"
+#include "kiln/fusion/plan.hpp"
+#include "kiln/fusion/storage.hpp"
+
+namespace kiln {
+
+/// The live operations of one drain. Values and scalars are numbered in the order they are met, so
+/// that work of the same form has the same numbers.
+struct Batch {
+  std::vector<QueuedOp> ops;
+  std::vector<std::vector<char>> held;           ///< of each result of each op
+  std::vector<StoragePtr> values;                ///< by number
+  std::vector<double> params;                    ///< by number
+  std::vector<std::vector<std::int32_t>> slots;  ///< of each op: the numbers of its scalars
+  std::string form;                              ///< equal for work that is planned alike
+
+  /// Numbers everything and spells the form. `id` differs for each drain.
+  void number(std::uint64_t id);
+  /// A node an operation, as the passes want it. Ops are numbered.
+  [[nodiscard]] fusion::Graph graph(const Limits& limits) const;
+};
+
+/// What a plan's blocks did. `counts` is the rest of the report.
+DrainReport report_of(const fusion::Plan& plan, std::span<const std::uint64_t> launches,
+                      DrainReport counts);
+
+/// Runs the blocks of a plan.
+class Execution {
+ public:
+  Execution(Runtime& runtime, Batch& batch, const fusion::Plan& plan);
+  /// What goes wrong is kept with the values it concerns.
+  void run();
+
+  [[nodiscard]] const std::vector<std::uint64_t>& launches() const { return launches_; }
+  [[nodiscard]] std::uint64_t in_place() const { return in_place_; }
+
+ private:
+  void run_block(std::size_t n);
+  std::vector<RawTensor> compute(std::size_t n);
+  std::vector<RawTensor> elementwise(std::size_t n, const fusion::Elementwise& work);
+  std::vector<RawTensor> reduce(std::size_t n, const fusion::Reduce& work);
+  std::vector<RawTensor> call(std::size_t n, const fusion::Call& work);
+  void run_alone(const std::vector<std::int32_t>& records);
+  std::vector<RawTensor> compute_record(std::int32_t record);
+  std::vector<RawTensor> inputs(std::span<const fusion::Use> uses) const;
+  [[nodiscard]] std::vector<double> params(const fusion::BoundBody& body) const;
+  std::vector<std::int32_t> reusable_inputs(std::size_t n) const;
+  void publish(std::span<const std::int32_t> values, std::vector<RawTensor> results);
+  void fail(std::span<const std::int32_t> values, const std::exception_ptr& cause);
+  [[nodiscard]] Storage* storage(std::int32_t value) const {
+    return batch_.values[static_cast<std::size_t>(value)].get();
+  }
+
+  Runtime& runtime_;
+  std::shared_ptr<Runtime> shared_;
+  Batch& batch_;
+  const fusion::Plan& plan_;
+  std::vector<std::vector<std::int32_t>> copies_;  ///< of each value
+  std::vector<std::uint64_t> launches_;
+  std::uint64_t in_place_ = 0;
+};
+
+}  // namespace kiln

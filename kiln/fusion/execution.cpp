@@ -1,0 +1,211 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "kiln/dispatch/client.hpp"
+#include "kiln/dispatch/elementwise.hpp"
+#include "kiln/fusion/batch.hpp"
+#include "kiln/support/error.hpp"
+
+namespace kiln {
+namespace {
+
+using namespace fusion;
+
+std::size_t at(std::int32_t number) { return static_cast<std::size_t>(number); }
+
+template <class... F>
+struct Overload : F... {
+  using F::operator()...;
+};
+
+}  // namespace
+
+Execution::Execution(Runtime& runtime, Batch& batch, const Plan& plan)
+    : runtime_(runtime),
+      shared_(runtime.shared_from_this()),
+      batch_(batch),
+      plan_(plan),
+      copies_(batch.values.size()),
+      launches_(plan.graph.nodes.size()) {
+  for (const auto& [copy, original] : plan.graph.copies) copies_[at(original)].push_back(copy);
+}
+
+void Execution::run() {
+  std::uint64_t before = runtime_.counters().launches;
+  for (std::size_t n = 0; n < plan_.graph.nodes.size(); ++n) {
+    run_block(n);
+    for (const std::int32_t value : plan_.last_read[n]) batch_.values[at(value)].reset();
+    const std::uint64_t now = runtime_.counters().launches;
+    launches_[n] = now - before;
+    before = now;
+  }
+}
+
+void Execution::run_block(std::size_t n) {
+  const Node& node = plan_.graph.nodes[n];
+  try {
+    publish(node.out, compute(n));
+  } catch (...) {
+    // One by one, so that only what depends on the fault fails, and under its own name.
+    if (node.records.size() > 1) {
+      run_alone(node.records);
+    } else {
+      fail(node.out, std::current_exception());
+    }
+  }
+}
+
+void Execution::run_alone(const std::vector<std::int32_t>& records) {
+  for (const std::int32_t record : records) {
+    const std::vector<std::int32_t>& out = plan_.source.nodes[at(record)].out;
+    const auto done = [&](std::int32_t value) {
+      return storage(value) == nullptr || storage(value)->state != Storage::State::queued;
+    };
+    if (std::ranges::all_of(out, done)) continue;
+    try {
+      publish(out, compute_record(record));
+    } catch (...) {
+      fail(out, std::current_exception());
+    }
+  }
+}
+
+std::vector<RawTensor> Execution::inputs(std::span<const Use> uses) const {
+  std::vector<RawTensor> out;
+  out.reserve(uses.size());
+  for (const Use& use : uses) {
+    const Storage& from = *storage(plan_.original[at(use.value)]);
+    if (from.state == Storage::State::failed) std::rethrow_exception(from.error);
+    out.push_back({shared_, from.buffer, from.dtype, use.layout});
+  }
+  return out;
+}
+
+std::vector<double> Execution::params(const BoundBody& body) const {
+  std::vector<double> out;
+  out.reserve(body.params.size());
+  for (const ParamUse& param : body.params) out.push_back(batch_.params[at(param.number)]);
+  return out;
+}
+
+std::vector<RawTensor> Execution::compute(std::size_t n) {
+  return std::visit(Overload{
+                        [&](const Elementwise& work) { return elementwise(n, work); },
+                        [&](const Reduce& work) { return reduce(n, work); },
+                        [&](const Call& work) { return call(n, work); },
+                    },
+                    plan_.graph.nodes[n].work);
+}
+
+std::vector<RawTensor> Execution::elementwise(std::size_t n, const Elementwise& work) {
+  const Node& node = plan_.graph.nodes[n];
+  const std::vector<std::int32_t> in_place = reusable_inputs(n);
+  const std::vector<DType> dtypes = [&] {
+    std::vector<DType> out;
+    for (const std::int32_t value : node.out) out.push_back(plan_.graph.spec(value).dtype);
+    return out;
+  }();
+  auto results =
+      dispatch::run_elementwise(plan_.names[n], shared_, work.body.body, params(work.body),
+                                inputs(node.in), work.shape, dtypes, in_place);
+  in_place_ += static_cast<std::uint64_t>(
+      std::ranges::count_if(in_place, [](std::int32_t i) { return i >= 0; }));
+  return results;
+}
+
+/// For each result the input whose buffer it may take, as nobody reads that any more; else -1.
+std::vector<std::int32_t> Execution::reusable_inputs(std::size_t n) const {
+  const Node& node = plan_.graph.nodes[n];
+  const auto reads = [&](std::int32_t value) {
+    return std::ranges::count(node.in, value, &Use::value);
+  };
+  const auto ours_alone = [&](std::int32_t value) {
+    const StoragePtr& s = batch_.values[at(value)];
+    return s.use_count() == 1 && s->handles == 0 && s->buffer.use_count() == 1;
+  };
+  std::vector<char> taken(node.in.size());
+  std::vector<std::int32_t> out;
+  for (const std::int32_t result : node.out) {
+    const TensorSpec& spec = plan_.graph.spec(result);
+    const Layout dense = Layout::dense(spec.shape);
+    const auto fits = [&](std::size_t i) {
+      const Use& use = node.in[i];
+      return taken[i] == 0 && use.layout == dense &&
+             plan_.graph.spec(use.value).dtype == spec.dtype && reads(use.value) == 1 &&
+             std::ranges::find(plan_.last_read[n], use.value) != plan_.last_read[n].end() &&
+             ours_alone(use.value);
+    };
+    std::size_t i = 0;
+    while (i < node.in.size() && !fits(i)) ++i;
+    if (i < node.in.size()) taken[i] = 1;
+    out.push_back(i < node.in.size() ? static_cast<std::int32_t>(i) : -1);
+  }
+  return out;
+}
+
+std::vector<RawTensor> Execution::reduce(std::size_t n, const Reduce& work) {
+  const Node& node = plan_.graph.nodes[n];
+  return {dispatch::run_reduction(plan_.names[n], work.reduction, inputs(node.in)[0], work.result)};
+}
+
+std::vector<RawTensor> Execution::call(std::size_t n, const Call& work) {
+  const Node& node = plan_.graph.nodes[n];
+  (void)work;
+  return compute_record(node.records.front());
+}
+
+/// One operation as it was queued.
+std::vector<RawTensor> Execution::compute_record(std::int32_t record) {
+  const OpRecord& op = batch_.ops[at(record)].record;
+  const Node& node = plan_.source.nodes[at(record)];
+  std::vector<TensorSpec> out;
+  std::vector<DType> dtypes;
+  for (const std::int32_t value : node.out) {
+    out.push_back(plan_.source.spec(value));
+    dtypes.push_back(out.back().dtype);
+  }
+  const std::vector<RawTensor> in = inputs(node.in);
+  return std::visit(
+      Overload{
+          [&](const ElementwiseCall& call) {
+            return dispatch::run_elementwise(op.name, shared_, call.body, call.params, in,
+                                             out[0].shape, dtypes);
+          },
+          [&](const Reduction& reduction) {
+            return std::vector{dispatch::run_reduction(op.name, reduction, in[0], out[0])};
+          },
+          [&](const RuleCall& call) {
+            return dispatch::run_kernel(*call.table, call.op.get(), shared_, in, out);
+          },
+          [&](const LaunchCall& call) {
+            webgpu::Client client(shared_, op.name);
+            std::vector<RawTensor> results = (*call)(client, in);
+            dispatch::check_results({op.name, {}, "the launching function"}, shared_, results, out);
+            return results;
+          },
+      },
+      op.call);
+}
+
+void Execution::publish(std::span<const std::int32_t> values, std::vector<RawTensor> results) {
+  for (RawTensor& result : results) result = dispatch::make_dense(result);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const auto give = [&](std::int32_t value) {
+      if (Storage* to = storage(value); to != nullptr) to->publish(results[i].buffer);
+    };
+    give(values[i]);
+    for (const std::int32_t copy : copies_[at(values[i])]) give(copy);
+  }
+}
+
+void Execution::fail(std::span<const std::int32_t> values, const std::exception_ptr& cause) {
+  for (const std::int32_t value : values) {
+    if (Storage* of = storage(value); of != nullptr) of->fail(cause);
+    for (const std::int32_t copy : copies_[at(value)]) {
+      if (Storage* of = storage(copy); of != nullptr) of->fail(cause);
+    }
+  }
+}
+
+}  // namespace kiln

@@ -1,0 +1,137 @@
+#include <algorithm>
+#include <array>
+
+#include "kiln/fusion/rewrite.hpp"
+
+namespace kiln::fusion {
+namespace {
+
+/// A node whose store an elementwise consumer may go into.
+struct Store {
+  std::vector<TensorSpec> results;  ///< before the finish
+  Finish* finish = nullptr;
+  int buffers = 0;  ///< bound for what comes before the finish, results left out
+};
+
+class Pass {
+ public:
+  Pass(Graph graph, const FusionLimits& limits)
+      : graph_(std::move(graph)), limits_(limits), links_(graph_) {}
+
+  Graph run() && {
+    bool changed = true;
+    while (changed) {
+      changed = false;
+      for (std::size_t n = 0; n < graph_.nodes.size(); ++n)
+        changed = give_away(static_cast<std::int32_t>(n)) || changed;
+    }
+    return settle_order(std::move(graph_));
+  }
+
+ private:
+  Node& node(std::int32_t n) { return graph_.nodes[static_cast<std::size_t>(n)]; }
+
+  std::optional<Store> store_of(std::int32_t n) {
+    if (auto* reduce = std::get_if<Reduce>(&node(n).work)) {
+      return Store{{reduce->result}, &reduce->finish, static_cast<int>(inputs_before(n))};
+    }
+    auto* call = std::get_if<Call>(&node(n).work);
+    if (call == nullptr || call->buffers == 0) return std::nullopt;
+    return Store{call->results, &call->finish, call->buffers - 1};
+  }
+
+  /// How many of the node's uses are not the finish's.
+  std::size_t inputs_before(std::int32_t n) {
+    const auto* reduce = std::get_if<Reduce>(&node(n).work);
+    const Finish& finish = reduce != nullptr ? reduce->finish : std::get<Call>(node(n).work).finish;
+    return finish.body.body == nullptr ? node(n).in.size() : finish.first;
+  }
+
+  /// Puts the elementwise node `consumer` into the store of a node it reads, if one takes it.
+  bool give_away(std::int32_t consumer) {
+    const auto* work = std::get_if<Elementwise>(&node(consumer).work);
+    if (work == nullptr || node(consumer).out.empty()) return false;
+    // The last producer first: the others' results are there when it stores.
+    std::vector<std::int32_t> producers;
+    for (const Use& use : node(consumer).in) {
+      if (const std::int32_t p = links_.producer(use.value); p >= 0) producers.push_back(p);
+    }
+    std::ranges::sort(producers, std::greater<>());
+    return std::ranges::any_of(producers, [&](std::int32_t producer) {
+      const auto store = store_of(producer);
+      return store && store->results[0].shape == work->shape &&
+             reads_in_place(consumer, producer) && !links_.detour(graph_, producer, consumer) &&
+             merge(producer, *store, consumer);
+    });
+  }
+
+  bool reads_in_place(std::int32_t consumer, std::int32_t producer) {
+    const auto& made = node(producer).out;
+    return std::ranges::all_of(node(consumer).in, [&](const Use& use) {
+      return std::ranges::find(made, use.value) == made.end() ||
+             use.layout == Layout::dense(graph_.spec(use.value).shape);
+    });
+  }
+
+  bool merge(std::int32_t producer, const Store& store, std::int32_t consumer) {
+    const Node& p = node(producer);
+    const Node& c = node(consumer);
+    const std::size_t first = inputs_before(producer);
+    BodyBuilder builder(graph_);
+    std::vector<std::int32_t> p_out{builder.value(store.results[0].dtype)};
+    if (store.finish->body.body != nullptr) {
+      std::vector<std::int32_t> in = p_out;
+      for (std::size_t i = first; i < p.in.size(); ++i) in.push_back(builder.input(p.in[i]));
+      p_out = builder.add(store.finish->body, in, dtypes_of(graph_, p.out));
+    }
+    std::vector<std::int32_t> c_in;
+    for (const Use& use : c.in) {
+      const auto made = std::ranges::find(p.out, use.value);
+      c_in.push_back(made == p.out.end() ? builder.input(use)
+                                         : p_out[static_cast<std::size_t>(made - p.out.begin())]);
+    }
+    const auto c_out =
+        builder.add(std::get<Elementwise>(c.work).body, c_in, dtypes_of(graph_, c.out));
+
+    std::vector<std::int32_t> out;
+    std::vector<std::int32_t> roots;
+    const std::array inside{producer, consumer};
+    const auto keep_needed = [&](const Node& from, const std::vector<std::int32_t>& results) {
+      for (std::size_t i = 0; i < from.out.size(); ++i) {
+        if (!links_.needed_besides(graph_, from.out[i], inside)) continue;
+        out.push_back(from.out[i]);
+        roots.push_back(results[i]);
+      }
+    };
+    keep_needed(p, p_out);
+    keep_needed(c, c_out);
+    BodyBuilder::Built built = builder.finish(roots);
+    if (store.buffers + static_cast<int>(built.in.size() + out.size()) > limits_.buffers ||
+        static_cast<int>(built.body.body->graph->nodes().size()) > limits_.nodes) {
+      return false;
+    }
+    links_.unlink(graph_, producer);
+    links_.unlink(graph_, consumer);
+    Node& merged = node(producer);
+    merged.records = joined(p.records, c.records);
+    merged.in.resize(first);
+    merged.in.insert(merged.in.end(), built.in.begin(), built.in.end());
+    merged.out = std::move(out);
+    *store.finish = {std::move(built.body), first};
+    node(consumer) = {node(consumer).records, Elementwise{}, {}, {}};
+    links_.link(graph_, producer);
+    return true;
+  }
+
+  Graph graph_;
+  const FusionLimits& limits_;
+  Links links_;
+};
+
+}  // namespace
+
+Graph fuse_into_stores(Graph graph, const FusionLimits& limits) {
+  return Pass(std::move(graph), limits).run();
+}
+
+}  // namespace kiln::fusion

@@ -1,0 +1,48 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kiln/runtime/device.hpp"
+
+namespace kiln {
+
+/// One block of a drain: operations that run as one.
+struct BlockReport {
+  enum class Kind : std::uint8_t { elementwise, reduction, kernel };
+  Kind kind = Kind::elementwise;
+  std::vector<std::string_view> ops;  ///< in the order they were called
+  std::uint64_t launches = 0;
+  std::uint64_t bytes_read = 0;     ///< of distinct elements, if each is read once
+  std::uint64_t bytes_written = 0;  ///< of results that are stored
+  std::vector<std::size_t> after;   ///< the blocks whose results it reads
+};
+
+/// What the last drain of a device's queue did.
+struct DrainReport {
+  std::vector<BlockReport> blocks;
+  std::uint64_t launches = 0;
+  std::uint64_t queued = 0;       ///< operations that were queued
+  std::uint64_t dead = 0;         ///< of those, whose results nobody could read any more
+  std::uint64_t allocations = 0;  ///< buffers taken
+  std::uint64_t in_place = 0;     ///< results that took the buffer of an input
+  bool plan_hit = false;        ///< the work had the form of an earlier drain, and was not planned
+  std::uint64_t plan_hits = 0;  ///< since the device was opened
+  std::uint64_t plan_misses = 0;
+};
+
+/// What was last run on the device: runs what is queued first, so that it is what was queued, if
+/// anything was.
+///
+///     Tensor<2> y = relu(matmul(a, b) + c);
+///     y.to_vector();
+///     fmt::print("{}", to_table(inspect(device)));  // one block: matmul, add, relu
+DrainReport inspect(const Device& device);
+
+/// The report as a table of text.
+std::string to_table(const DrainReport& report);
+/// The blocks and what they pass on, for Graphviz.
+std::string to_dot(const DrainReport& report);
+
+}  // namespace kiln

@@ -1,0 +1,59 @@
+#pragma once
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "kiln/dispatch/op_table.hpp"
+#include "kiln/dispatch/reduction.hpp"
+#include "kiln/fusion/value.hpp"
+#include "kiln/runtime/device.hpp"
+#include "kiln/scalar/expr.hpp"
+
+namespace kiln {
+
+/// An operation of one output element per position, with the values of its Params.
+struct ElementwiseCall {
+  BodyPtr body;
+  std::vector<double> params;
+};
+
+/// An operation given by its rules: a kernel, several launches, or a view.
+struct RuleCall {
+  const OpTable* table = nullptr;
+  std::shared_ptr<const void> op;
+};
+
+/// An operation given by a function that launches what it takes.
+using LaunchFunction =
+    std::function<std::vector<RawTensor>(webgpu::Client&, std::span<const RawTensor> in)>;
+using LaunchCall = std::shared_ptr<const LaunchFunction>;
+
+/// What is computed, without from what: it holds no value and no gradient, and can be run again.
+struct OpRecord {
+  std::string_view name;  ///< outlives everything: a constant, or from lasting_name
+  std::variant<ElementwiseCall, Reduction, RuleCall, LaunchCall> call;
+};
+
+/// `name` for as long as the process runs; equal names are one.
+std::string_view lasting_name(const std::string& name);
+
+/// Queues `record` on `inputs`, which share `device`; result i has shape and dtype `out[i]`. On an
+/// eager device it runs now, and what goes wrong is thrown. A view is neither queued nor run.
+std::vector<Value> record(const OpRecord& record, const Device& device,
+                          std::span<const Value> inputs, std::span<const TensorSpec> out);
+
+/// `value` summed over the axes along which `to` broadcasts to it. `to` must broadcast to value's
+/// shape.
+Value sum_to(const Device& device, const Value& value, const Shape& to);
+
+/// The elementwise sum of two values of one spec.
+Value add(const Device& device, const Value& a, const Value& b);
+
+/// A value of `spec` whose elements are all `number`.
+Value full(const Device& device, const TensorSpec& spec, double number);
+
+}  // namespace kiln

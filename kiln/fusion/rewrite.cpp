@@ -1,0 +1,226 @@
+#include "kiln/fusion/rewrite.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bitset>
+#include <functional>
+#include <iterator>
+#include <queue>
+
+#include "kiln/scalar/infer.hpp"
+
+namespace kiln::fusion {
+namespace {
+
+std::size_t at(std::int32_t number) { return static_cast<std::size_t>(number); }
+
+/// How far along each axis of a dense tensor `offset` lies.
+std::array<std::int64_t, max_rank> coordinates(const Layout& dense, std::int64_t offset) {
+  std::array<std::int64_t, max_rank> out{};
+  for (int axis = 0; axis < dense.shape.rank(); ++axis) {
+    if (dense.shape[axis] == 1) continue;
+    out[at(axis)] = offset / dense.stride(axis);
+    offset %= dense.stride(axis);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::optional<Layout> seen_through(const Layout& inner, const Layout& view) {
+  const Layout dense = Layout::dense(inner.shape);
+  if (view == dense) return inner;
+  if (inner.shape.elements() == 0 || view.shape.elements() == 0) return std::nullopt;
+  const auto start = coordinates(dense, view.offset);
+  Layout out{view.shape, {}, inner.offset};
+  for (int axis = 0; axis < inner.shape.rank(); ++axis)
+    out.offset += start[at(axis)] * inner.stride(axis);
+  std::bitset<max_rank> taken;
+  for (int axis = 0; axis < view.shape.rank(); ++axis) {
+    if (view.shape[axis] == 1 || view.stride(axis) == 0) continue;
+    int from = 0;
+    const auto fits = [&] {
+      return inner.shape[from] != 1 && !taken[at(from)] &&
+             dense.stride(from) == view.stride(axis) &&
+             start[at(from)] + view.shape[axis] <= inner.shape[from];
+    };
+    while (from < inner.shape.rank() && !fits()) ++from;
+    if (from == inner.shape.rank()) {
+      const bool reshaped =
+          view.is_dense() && view.offset == 0 && view.shape.elements() == inner.shape.elements();
+      return reshaped ? inner.reshape(view.shape) : std::nullopt;
+    }
+    taken[at(from)] = true;
+    out.strides[at(axis)] = inner.stride(from);
+  }
+  return out;
+}
+
+Links::Links(const Graph& graph)
+    : producers_(graph.values.size(), -1), consumers_(graph.values.size()) {
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) link(graph, static_cast<std::int32_t>(n));
+}
+
+void Links::link(const Graph& graph, std::int32_t node) {
+  const Node& n = graph.nodes[at(node)];
+  for (const std::int32_t v : n.out) producers_[at(v)] = node;
+  for (const Use& use : n.in) {
+    auto& readers = consumers_[at(use.value)];
+    if (std::ranges::find(readers, node) == readers.end()) readers.push_back(node);
+  }
+}
+
+void Links::unlink(const Graph& graph, std::int32_t node) {
+  const Node& n = graph.nodes[at(node)];
+  for (const std::int32_t v : n.out) producers_[at(v)] = -1;
+  for (const Use& use : n.in) std::erase(consumers_[at(use.value)], node);
+}
+
+bool Links::detour(const Graph& graph, std::int32_t from, std::int32_t to) const {
+  std::vector<char> seen(graph.nodes.size());
+  std::vector<std::int32_t> open;
+  const auto visit_readers = [&](std::int32_t node) {
+    for (const std::int32_t value : graph.nodes[at(node)].out) {
+      for (const std::int32_t reader : consumers(value)) {
+        if (node == from && reader == to) continue;
+        if (seen[at(reader)] != 0) continue;
+        seen[at(reader)] = 1;
+        open.push_back(reader);
+      }
+    }
+  };
+  visit_readers(from);
+  while (!open.empty()) {
+    const std::int32_t node = open.back();
+    open.pop_back();
+    if (node == to) return true;
+    visit_readers(node);
+  }
+  return false;
+}
+
+bool Links::needed_besides(const Graph& graph, std::int32_t value,
+                           std::span<const std::int32_t> readers) const {
+  if (graph.values[at(value)].held) return true;
+  return std::ranges::any_of(consumers(value), [&](std::int32_t reader) {
+    return std::ranges::find(readers, reader) == readers.end();
+  });
+}
+
+std::int32_t BodyBuilder::value(DType dtype) {
+  has_value_ = true;
+  const std::int32_t node = composer_.input(0);
+  dtypes_.emplace_back(node, dtype);
+  return node;
+}
+
+std::int32_t BodyBuilder::input(const Use& use) {
+  auto known = std::ranges::find(uses_, use);
+  if (known == uses_.end()) known = uses_.insert(uses_.end(), use);
+  const auto slot = static_cast<int>(known - uses_.begin()) + (has_value_ ? 1 : 0);
+  const std::int32_t node = composer_.input(slot);
+  dtypes_.emplace_back(node, graph_.spec(use.value).dtype);
+  return node;
+}
+
+DType BodyBuilder::dtype_of(std::int32_t node) const {
+  const auto found = std::ranges::find(dtypes_, node, &std::pair<std::int32_t, DType>::first);
+  return found->second;
+}
+
+std::vector<std::int32_t> BodyBuilder::add(const BoundBody& body, std::span<const std::int32_t> in,
+                                           std::span<const DType> out) {
+  std::vector<DType> dtypes;
+  for (const std::int32_t node : in) dtypes.push_back(dtype_of(node));
+  std::vector<int> slots;
+  for (const ParamUse& param : body.params) {
+    auto known = std::ranges::find(params_, param);
+    if (known == params_.end()) known = params_.insert(params_.end(), param);
+    slots.push_back(static_cast<int>(known - params_.begin()));
+  }
+  auto results = composer_.add("fused", *body.body, in, dtypes, slots, out);
+  for (std::size_t r = 0; r < results.size(); ++r) dtypes_.emplace_back(results[r], out[r]);
+  return results;
+}
+
+BodyBuilder::Built BodyBuilder::finish(std::span<const std::int32_t> roots) const {
+  const int lead = has_value_ ? 1 : 0;
+  const BodyPtr whole = composer_.finish(static_cast<int>(uses_.size()) + lead,
+                                         static_cast<int>(params_.size()), roots);
+  const auto reads = [&](Opcode op, std::size_t slot) {
+    return std::ranges::any_of(whole->graph->nodes(), [&](const ExprGraph::Node& node) {
+      return node.op == op && at(node.args[0]) == slot;
+    });
+  };
+  // What nothing reads leaves the lists of inputs and params.
+  Built built;
+  Composer compact;
+  std::vector<std::int32_t> in;
+  int inputs = lead;
+  if (has_value_) in.push_back(compact.input(0));
+  for (std::size_t i = 0; i < uses_.size(); ++i) {
+    const bool used = reads(Opcode::input, i + at(lead));
+    in.push_back(used ? compact.input(inputs++) : -1);
+    if (used) built.in.push_back(uses_[i]);
+  }
+  std::vector<int> slots;
+  for (std::size_t i = 0; i < params_.size(); ++i) {
+    slots.push_back(static_cast<int>(built.body.params.size()));
+    if (reads(Opcode::param, i)) built.body.params.push_back(params_[i]);
+  }
+  const auto results = compact.copy(*whole, in, slots);
+  built.body.body = compact.finish(inputs, static_cast<int>(built.body.params.size()), results);
+  return built;
+}
+
+std::vector<DType> dtypes_of(const Graph& graph, std::span<const std::int32_t> values) {
+  std::vector<DType> out;
+  for (const std::int32_t value : values) out.push_back(graph.spec(value).dtype);
+  return out;
+}
+
+std::vector<std::int32_t> joined(const std::vector<std::int32_t>& a,
+                                 const std::vector<std::int32_t>& b) {
+  std::vector<std::int32_t> out;
+  std::ranges::set_union(a, b, std::back_inserter(out));
+  return out;
+}
+
+Graph settle_order(Graph graph) {
+  const Links links(graph);
+  std::vector<Node> ordered;
+  std::vector<int> waits(graph.nodes.size());
+  std::priority_queue<std::pair<std::int32_t, std::int32_t>,
+                      std::vector<std::pair<std::int32_t, std::int32_t>>, std::greater<>>
+      ready;
+  const auto place = [&](std::size_t n) {
+    return std::pair(graph.nodes[n].records.back(), static_cast<std::int32_t>(n));
+  };
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    std::vector<std::int32_t> makers;
+    for (const Use& use : graph.nodes[n].in) {
+      const std::int32_t maker = links.producer(use.value);
+      if (maker >= 0 && std::ranges::find(makers, maker) == makers.end()) makers.push_back(maker);
+    }
+    waits[n] = static_cast<int>(makers.size());
+    if (waits[n] == 0 && !graph.nodes[n].out.empty()) ready.push(place(n));
+  }
+  while (!ready.empty()) {
+    const std::int32_t n = ready.top().second;
+    ready.pop();
+    std::vector<std::int32_t> readers;
+    for (const std::int32_t value : graph.nodes[at(n)].out) {
+      for (const std::int32_t reader : links.consumers(value)) {
+        if (std::ranges::find(readers, reader) == readers.end()) readers.push_back(reader);
+      }
+    }
+    for (const std::int32_t reader : readers) {
+      if (--waits[at(reader)] == 0) ready.push(place(at(reader)));
+    }
+    ordered.push_back(std::move(graph.nodes[at(n)]));
+  }
+  graph.nodes = std::move(ordered);
+  return graph;
+}
+
+}  // namespace kiln::fusion

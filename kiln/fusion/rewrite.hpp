@@ -1,0 +1,89 @@
+#pragma once
+/// What the fusing passes share.
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "kiln/fusion/graph.hpp"
+#include "kiln/scalar/compose.hpp"
+
+namespace kiln::fusion {
+
+/// The elements of `inner` that are seen where a dense tensor of inner's shape is read through
+/// `view`; nothing where no strides say so.
+std::optional<Layout> seen_through(const Layout& inner, const Layout& view);
+
+/// Who makes and who reads each value of a graph.
+class Links {
+ public:
+  explicit Links(const Graph& graph);
+
+  /// The node that makes `value`, or -1 for a given one.
+  [[nodiscard]] std::int32_t producer(std::int32_t value) const {
+    return producers_[static_cast<std::size_t>(value)];
+  }
+  /// The nodes that read `value`, each once, in order.
+  [[nodiscard]] const std::vector<std::int32_t>& consumers(std::int32_t value) const {
+    return consumers_[static_cast<std::size_t>(value)];
+  }
+  /// Whether somebody needs `value` besides these nodes.
+  [[nodiscard]] bool needed_besides(const Graph& graph, std::int32_t value,
+                                    std::span<const std::int32_t> readers) const;
+  /// Whether a path leads from `from` to `to` by way of a third node.
+  [[nodiscard]] bool detour(const Graph& graph, std::int32_t from, std::int32_t to) const;
+
+  /// Before and after a node of the graph is changed.
+  void unlink(const Graph& graph, std::int32_t node);
+  void link(const Graph& graph, std::int32_t node);
+
+ private:
+  std::vector<std::int32_t> producers_;
+  std::vector<std::vector<std::int32_t>> consumers_;
+};
+
+/// Makes one body of several. Equal uses are one input, equal scalars of one dtype one param.
+class BodyBuilder {
+ public:
+  explicit BodyBuilder(const Graph& graph) : graph_(graph) {}
+
+  /// The input that reads `use`.
+  std::int32_t input(const Use& use);
+  /// An input of dtype `dtype` that is no use: slot 0 of a finish. Must come first.
+  std::int32_t value(DType dtype);
+  /// Copies a body in: `in[i]` is what its input i becomes; results have the dtypes `out`.
+  std::vector<std::int32_t> add(const BoundBody& body, std::span<const std::int32_t> in,
+                                std::span<const DType> out);
+
+  /// The body of these results. Inputs that none of them needs are dropped.
+  struct Built {
+    BoundBody body;
+    std::vector<Use> in;
+  };
+  [[nodiscard]] Built finish(std::span<const std::int32_t> roots) const;
+  /// Expressions so far.
+  [[nodiscard]] int size() const { return composer_.size(); }
+
+ private:
+  [[nodiscard]] DType dtype_of(std::int32_t node) const;
+  std::int32_t slot_of(const ParamUse& param);
+
+  const Graph& graph_;
+  Composer composer_;
+  bool has_value_ = false;
+  std::vector<Use> uses_;
+  std::vector<ParamUse> params_;
+  std::vector<std::pair<std::int32_t, DType>> dtypes_;  ///< of nodes handed out
+};
+
+/// The dtypes of values.
+std::vector<DType> dtypes_of(const Graph& graph, std::span<const std::int32_t> values);
+
+/// The records of both, in order, each once.
+std::vector<std::int32_t> joined(const std::vector<std::int32_t>& a,
+                                 const std::vector<std::int32_t>& b);
+
+/// Drops nodes without outputs, and puts producers before consumers again, else in the order of
+/// their last records.
+Graph settle_order(Graph graph);
+
+}  // namespace kiln::fusion

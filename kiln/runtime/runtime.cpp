@@ -1,0 +1,22 @@
+#include "kiln/runtime/runtime.hpp"
+
+namespace kiln {
+
+RuntimeExtension& Runtime::extension(const void* tag, MakeExtension make) {
+  const std::lock_guard lock(extensions_mutex_);
+  for (const auto& [key, extension] : extensions_) {
+    if (key == tag) return *extension;
+  }
+  return *extensions_.emplace_back(tag, make(*this)).second;
+}
+
+void Runtime::flush_extensions() {
+  std::vector<RuntimeExtension*> all;  // they stay as long as the runtime
+  {
+    const std::lock_guard lock(extensions_mutex_);
+    for (const auto& [key, extension] : extensions_) all.push_back(extension.get());
+  }
+  for (RuntimeExtension* extension : all) extension->flush();
+}
+
+}  // namespace kiln
