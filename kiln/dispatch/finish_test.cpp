@@ -75,6 +75,9 @@ TEST(Finish, TakesRowsThatDoNotDivideByFour) {
     const RawTensor x = make(wave(28), {4, 7});
     expect_sum(kernel, x, {make(wave(7, 2), {7}), make(wave(4, 3), {4, 1})});
     expect_sum(kernel, x, {make(wave(28, 2), {4, 7})});
+    const RawTensor cube = make(wave(60), {4, 5, 3});
+    expect_sum(kernel, cube, {make(wave(5, 2), {5, 1})});  // steps along other axes, else alike
+    expect_sum(kernel, cube, {make(wave(12, 2), {4, 1, 3})});
   }
 }
 
@@ -198,16 +201,20 @@ TEST(Finish, SeesWhatTheEpilogueGivesRoundedToTheOutputsDtype) {
 }
 
 TEST(Finish, MovesMetadataFromImmediatesToTheRing) {
-  // Nine strided inputs' numbers do not fit where few do.
+  // The numbers of one strided input fit into immediates, those of eight do not.
+  const std::uint32_t limit = device().runtime().limits().immediate_bytes;
+  EXPECT_TRUE(limit == 0 || (limit >= 8 * 4 && limit < 36 * 4)) << limit;
   const RawTensor x = make(wave(24), {2, 3, 4});
   std::vector<RawTensor> inputs;
-  for (int i = 0; i < 5; ++i) {
+  for (int i = 0; i < 8; ++i) {
     RawTensor t = make(wave(24, i), {4, 3, 2});
     t.layout = {.shape = {2, 3, 4}, .strides = {1, 2, 6}, .offset = 0};
     inputs.push_back(t);
   }
-  expect_sum(Kernel{twice}, x, {inputs[0]});
-  expect_sum(Kernel{twice}, x, inputs);
+  inputs.back().layout = {.shape = {2, 3, 4}, .strides = {12, 1, 3}, .offset = 0};
+  const Kernel kernel{twice};
+  expect_sum(kernel, x, {inputs[0]});
+  expect_sum(kernel, x, inputs);
 }
 
 TEST(Finish, ScratchAndItsInputsKeepTheirBindings) {
