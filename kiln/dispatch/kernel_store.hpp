@@ -22,6 +22,8 @@ class KernelStore {
   /// and DTypeError for a body that does not take the dtypes.
   KernelStore(const OpTable& table, const webgpu::Launch& launch, std::span<const Operand> in,
               const Operand& out, const FinishCode* finish);
+  KernelStore(const KernelStore&) = delete;
+  KernelStore& operator=(const KernelStore&) = delete;
 
   /// Whether values are stored as the kernel gives them.
   [[nodiscard]] bool plain() const { return body_ == nullptr; }
