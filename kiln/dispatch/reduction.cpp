@@ -1,5 +1,7 @@
 #include "kiln/dispatch/reduction.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 #include <optional>
@@ -7,6 +9,7 @@
 #include "kiln/dispatch/grid.hpp"
 #include "kiln/dispatch/kernel_cache.hpp"
 #include "kiln/dispatch/reduction_kernel.hpp"
+#include "kiln/support/error.hpp"
 
 namespace kiln::dispatch {
 namespace {
@@ -15,8 +18,9 @@ constexpr std::int64_t any_splits = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t wanted_threads = 1 << 18;  // what fills a large GPU
 
 struct PreparedReduction : Prepared {
-  BodyPtr before;  // keeps the address in the key taken
-  BodyTypes types;
+  BodyPtr before;  // keeps the addresses in the key taken
+  BodyPtr finish;
+  ReductionTypes types;
 };
 
 /// Spells all that the text depends on.
@@ -26,7 +30,7 @@ std::string key_of(const ReductionPass& pass) {
   append_bytes(key, pass.variant);
   append_bytes(key, pass.before.get());
   append_bytes(key, pass.element);
-  append_bytes(key, pass.out.dtype);
+  append_bytes(key, pass.value);
   append_bytes(key, pass.kept.rank);
   append_bytes(key, pass.reduced.rank);
   append_bytes(key, pass.width);
@@ -34,6 +38,8 @@ std::string key_of(const ReductionPass& pass) {
   append_bytes(key, pass.lanes);
   for (const RawTensor& t : pass.inputs) append_bytes(key, t.dtype);
   for (const Reach reach : pass.reach) append_bytes(key, reach);
+  append_bytes(key, pass.finish != nullptr);
+  if (pass.finish != nullptr) pass.finish->append_key(key);
   return key;
 }
 
@@ -43,28 +49,48 @@ std::shared_ptr<const PreparedReduction> prepare(Runtime& runtime, const Reducti
     std::vector<DType> dtypes;
     for (const RawTensor& t : pass.inputs) dtypes.push_back(t.dtype);
     out->before = pass.before;
-    out->types = infer(pass.op, *pass.before, dtypes, pass.element);
+    out->types.before = infer(pass.op, *pass.before, dtypes, pass.element);
+  }
+  if (pass.finish != nullptr) {
+    out->finish = pass.finish->finish().body;
+    out->types.finish = pass.finish->types();
   }
   out->kernel = runtime.compile(reduction_kernel(pass, out->types, runtime.limits()), pass.op);
   return out;
 }
 
+std::vector<Binding> bindings_of(const ReductionPass& pass) {
+  std::vector<Binding> bindings;
+  const auto bind = [&](std::span<const RawTensor> tensors) {
+    for (const RawTensor& t : tensors) bindings.push_back({t.buffer});
+  };
+  bind(pass.inputs);
+  if (pass.finish != nullptr) bind(pass.finish->finish().inputs);
+  bind(pass.outputs);
+  return bindings;
+}
+
+std::vector<std::uint32_t> words_of(const ReductionPass& pass, const ReductionTypes& types) {
+  std::vector<std::uint32_t> words;
+  words.reserve(64);
+  each_number(pass, types.before,
+              [&](auto, std::string_view, std::uint32_t word) { words.push_back(word); });
+  if (pass.finish != nullptr) {
+    const std::vector<std::uint32_t> more = pass.finish->words(types.finish);
+    words.insert(words.end(), more.begin(), more.end());
+  }
+  words.resize((words.size() + 3) / 4 * 4);
+  return words;
+}
+
 void launch(Runtime& runtime, const ReductionPass& pass) {
   const auto prepared = KernelCache::of(runtime).find_or<PreparedReduction>(
       key_of(pass), [&] { return prepare(runtime, pass); });
-  std::vector<Binding> bindings;
-  bindings.reserve(pass.inputs.size() + 1);
-  for (const RawTensor& t : pass.inputs) bindings.push_back({t.buffer});
-  bindings.push_back({pass.out.buffer});
-  std::vector<std::uint32_t> words;
-  words.reserve(64);
-  each_number(pass, prepared->types,
-              [&](auto, std::string_view, std::uint32_t word) { words.push_back(word); });
-  words.resize((words.size() + 3) / 4 * 4);
+  const std::vector<std::uint32_t> words = words_of(pass, prepared->types);
   const std::int64_t jobs = pass.kept.count() * pass.splits;
   const bool rows = pass.variant == Variant::rows;
   const std::int64_t groups = ceil_div(jobs, rows ? pass.workgroup / pass.lanes : pass.workgroup);
-  runtime.launch(prepared->kernel, bindings, std::as_bytes(std::span(words)),
+  runtime.launch(prepared->kernel, bindings_of(pass), std::as_bytes(std::span(words)),
                  folded_grid(groups, runtime.limits()));
 }
 
@@ -189,12 +215,12 @@ ReductionPass first_pass(const ReductionCall& call, std::span<const RawTensor> i
 
 /// Of the parts that the first one left.
 ReductionPass second_pass(const ReductionPass& first, double scale) {
-  const Layout& parts = first.out.layout;
+  const Layout& parts = first.outputs[0].layout;
   ReductionPass pass{.op = first.op,
                      .combine = first.combine,
                      .scale = scale,
-                     .element = first.out.dtype,
-                     .inputs = {first.out},
+                     .element = first.value,
+                     .inputs = first.outputs,
                      .kept = JoinedAxes(1),
                      .reduced = JoinedAxes(1)};
   pass.kept.push(parts.shape, 0, {&parts, 1});
@@ -202,31 +228,47 @@ ReductionPass second_pass(const ReductionPass& first, double scale) {
   return pass;
 }
 
+void require_counts(const ReductionCall& call, std::size_t inputs) {
+  (void)call.shape.elements();  // throws where the joined axes would overflow
+  const std::size_t takes = call.before ? static_cast<std::size_t>(call.before->inputs) : 1;
+  const std::size_t params = call.before ? static_cast<std::size_t>(call.before->params) : 0;
+  if (takes == inputs && params == call.params.size()) return;
+  throw KernelError(
+      fmt::format("{}: what is reduced takes {} inputs and {} params, {} and {} are given", call.op,
+                  takes, params, inputs, call.params.size()));
+}
+
 }  // namespace
 
 std::vector<RawTensor> run_reduction(const ReductionCall& call,
                                      const std::shared_ptr<Runtime>& runtime,
-                                     std::span<const RawTensor> inputs, const TensorSpec& out) {
-  (void)call.shape.elements();  // throws where the joined axes below would overflow
+                                     std::span<const RawTensor> inputs, const TensorSpec& out,
+                                     const Finish* finish) {
+  require_counts(call, inputs.size());
+  std::optional<FinishCode> code;
+  if (finish != nullptr) code.emplace(call.op, *finish, out);
   ReductionPass pass = first_pass(call, inputs);
-  RawTensor result = allocate(call.op, runtime, out);
-  if (out.shape.elements() == 0) return {result};
+  std::vector<RawTensor> results;
+  for (const DType dtype : finish == nullptr ? std::vector{out.dtype} : finish->out)
+    results.push_back(allocate(call.op, runtime, {out.shape, dtype}));
+  if (out.shape.elements() == 0) return results;
   constexpr std::int64_t overshoot = 1 << 14;  // a step past the end must not wrap
   (void)word_of_size(call.op, pass.reduced.count() + overshoot);
   const bool arg = pass.combine == Combine::argmax || pass.combine == Combine::argmin;
   choose(pass, arg ? 1 : any_splits, runtime->limits());
   if (pass.splits > 1) {
     pass.scale = 1;
-    pass.out = allocate(
-        call.op, runtime,
-        {{pass.kept.count(), pass.splits}, is_float(call.dtype) ? DType::f32 : call.dtype});
+    pass.value = is_float(call.dtype) ? DType::f32 : call.dtype;
+    pass.outputs = {allocate(call.op, runtime, {{pass.kept.count(), pass.splits}, pass.value})};
     launch(*runtime, pass);
     pass = second_pass(pass, call.reduction.scale);
     choose(pass, 1, runtime->limits());
   }
-  pass.out = result;
+  pass.value = out.dtype;
+  pass.finish = code ? &*code : nullptr;
+  pass.outputs = results;
   launch(*runtime, pass);
-  return {result};
+  return results;
 }
 
 RawTensor run_reduction(std::string_view op, const Reduction& reduction, const RawTensor& x,

@@ -32,14 +32,15 @@ std::string steps(char kind, std::size_t operand, const JoinedAxes& axes) {
 
 class Source {
  public:
-  Source(const ReductionPass& pass, const BodyTypes& types) : pass_(pass), types_(types) {}
+  Source(const ReductionPass& pass, const ReductionTypes& types) : pass_(pass), types_(types) {}
 
   KernelId run(const Limits& limits) && {
     const std::string arrays = declare_arrays();
     Metadata metadata;
-    each_number(pass_, types_, [&](auto name, std::string_view type, std::uint32_t word) {
+    each_number(pass_, types_.before, [&](auto name, std::string_view type, std::uint32_t word) {
       metadata.add(name(), type, word);
     });
+    if (pass_.finish != nullptr) pass_.finish->add_numbers(metadata, types_.finish);
     const std::string params =
         metadata.declare(limits, 0, static_cast<std::uint32_t>(id_.bindings.size()), id_);
     const std::string functions = value() + item_type() + place() + load() + store();
@@ -58,21 +59,23 @@ class Source {
   }
 
  private:
-  std::string declare(std::string_view access, std::string_view name, std::string_view element) {
-    const auto binding = static_cast<std::uint32_t>(id_.bindings.size());
-    id_.bindings.push_back({0, binding, access == "read" ? Access::read : Access::read_write});
-    return fmt::format("@group(0) @binding({}) var<storage, {}> {}: array<{}>;\n", binding, access,
-                       name, element);
-  }
-
   std::string declare_arrays() {
     std::string text;
+    const auto next = [&] { return static_cast<std::uint32_t>(id_.bindings.size()); };
+    const auto declare = [&](Access access, std::string name, DType dtype, bool vec4) {
+      text += declare_array(id_, 0, next(), access, {std::move(name), dtype, vec4});
+    };
     for (std::size_t i = 0; i < pass_.inputs.size(); ++i) {
-      const std::string_view type = wgsl_storage_type(pass_.inputs[i].dtype);
-      text += declare("read", fmt::format("x{}", i),
-                      pass_.reach[i] == Reach::quad ? fmt::format("vec4<{}>", type) : type);
+      declare(Access::read, fmt::format("x{}", i), pass_.inputs[i].dtype,
+              pass_.reach[i] == Reach::quad);
     }
-    return text + declare("read_write", "y", wgsl_storage_type(pass_.out.dtype));
+    if (pass_.finish != nullptr) {
+      text += pass_.finish->declare_inputs(id_, 0, next());
+      text += pass_.finish->declare_results(id_, 0, next());
+    } else {
+      declare(Access::read_write, "y", pass_.value, false);
+    }
+    return text;
   }
 
   /// The element that is combined, from the stored elements of the inputs.
@@ -87,11 +90,12 @@ class Source {
     std::string statements;
     std::string result = pass_.before ? std::string() : loaded[0];
     if (pass_.before) {
-      const WgslBody printed = print_wgsl(pass_.op, *pass_.before, types_, loaded, "params.p", "t");
+      const WgslBody printed =
+          print_wgsl(pass_.op, *pass_.before, types_.before, loaded, "params.p", "t");
       helpers_.insert(printed.helpers.begin(), printed.helpers.end());
       statements = printed.statements;
-      result =
-          wgsl_load(pass_.element, wgsl_store(types_.roots[0], pass_.element, printed.results[0]));
+      result = wgsl_load(pass_.element,
+                         wgsl_store(types_.before.roots[0], pass_.element, printed.results[0]));
     }
     return fmt::format("fn value({}) -> {} {{\n{}  return {};\n}}\n", parameters,
                        wgsl_compute_type(pass_.element), statements, result);
@@ -192,19 +196,19 @@ class Source {
     return fmt::format("fn load(place: Place, r: u32) -> Item {{\n{}  return {};\n}}\n", text, all);
   }
 
-  std::string store() const {
-    const DType out = pass_.out.dtype;
-    if (is_arg(pass_.combine)) {
-      return fmt::format("fn store(at: u32, item: Item) {{ y[at] = {}(item.index); }}\n",
-                         wgsl_storage_type(out));
-    }
-    const std::string result = is_float(pass_.element) ? "item * params.scale" : "item";
-    return fmt::format("fn store(at: u32, item: Item) {{ y[at] = {}; }}\n",
-                       wgsl_store(pass_.element, out, result));
+  /// Scales, finishes and stores a result.
+  std::string store() {
+    std::string result = is_arg(pass_.combine) ? "item.index" : "item";
+    if (!is_arg(pass_.combine) && is_float(pass_.element)) result += " * params.scale";
+    result = wgsl_store(is_arg(pass_.combine) ? DType::u32 : pass_.element, pass_.value, result);
+    const std::string finish = pass_.finish == nullptr
+                                   ? plain_store("finish", {"y", pass_.value}, false)
+                                   : pass_.finish->store("finish", types_.finish, helpers_);
+    return finish + fmt::format("fn store(at: u32, item: Item) {{ finish(at, {}); }}\n", result);
   }
 
   const ReductionPass& pass_;
-  const BodyTypes& types_;
+  const ReductionTypes& types_;
   KernelId id_;
   std::set<std::string> helpers_;
 };
@@ -240,7 +244,8 @@ std::uint32_t neutral_word(Combine combine, DType element) {
   return least ? 0U : ~0U;
 }
 
-KernelId reduction_kernel(const ReductionPass& pass, const BodyTypes& types, const Limits& limits) {
+KernelId reduction_kernel(const ReductionPass& pass, const ReductionTypes& types,
+                          const Limits& limits) {
   return Source(pass, types).run(limits);
 }
 

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kiln/dispatch/finish.hpp"
 #include "kiln/dispatch/metadata.hpp"
 #include "kiln/dispatch/reduction.hpp"
 #include "kiln/kernel/kernel_id.hpp"
@@ -56,7 +57,10 @@ struct ReductionPass {
   std::span<const double> params;
   DType element = DType::f32;  ///< what is combined
   std::vector<RawTensor> inputs;
-  RawTensor out;
+  DType value = DType::f32;  ///< of a result, before it is finished
+  const FinishCode* finish =
+      nullptr;  ///< what is done to results; null: they are stored as they are
+  std::vector<RawTensor> outputs;
   JoinedAxes kept;
   JoinedAxes reduced;
   std::vector<Reach> reach;  ///< one an input
@@ -105,7 +109,15 @@ void each_number(const ReductionPass& pass, const BodyTypes& types, Sink sink) {
   axes('r', pass.reduced);
 }
 
-/// The kernel of the launch. `types` are those inside `before`.
-KernelId reduction_kernel(const ReductionPass& pass, const BodyTypes& types, const Limits& limits);
+/// The dtypes inside the functions of a launch.
+struct ReductionTypes {
+  BodyTypes before;
+  BodyTypes finish;
+};
+
+/// The kernel of the launch. Its buffers are the inputs, the finish's inputs, the outputs; its
+/// numbers are each_number's and then the finish's.
+KernelId reduction_kernel(const ReductionPass& pass, const ReductionTypes& types,
+                          const Limits& limits);
 
 }  // namespace kiln::dispatch
