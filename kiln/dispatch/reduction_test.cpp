@@ -1,9 +1,6 @@
 // Reductions with what is computed on the way in, against the host.
 #include "kiln/dispatch/reduction.hpp"
 
-#include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
-
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -205,37 +202,12 @@ TEST(Reduction, SaysWhatDoesNotFit) {
   EXPECT_THAT(refusal({2, 4}, {x, x}), AllOf(HasSubstr("[2, 3]"), HasSubstr("[2, 4]")));
 }
 
-/// A tensor that broadcasts to `shape`: some axes of size 1, others in another order in memory,
-/// behind an offset.
-Given arbitrary_input(const Shape& shape) {
-  Shape own = shape;
-  for (int axis = 0; axis < shape.rank(); ++axis) {
-    if (*rc::gen::inRange(0, 3) == 0) own[axis] = 1;
-  }
-  std::vector<int> order;
-  for (int axis = 0; axis < shape.rank(); ++axis) {
-    const auto at = order.begin() + *rc::gen::inRange(0, static_cast<int>(order.size()) + 1);
-    order.insert(at, axis);
-  }
-  Shape stored;
-  std::vector<int> back(order.size());
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    stored.push_back(own[order[i]]);
-    back[static_cast<std::size_t>(order[i])] = static_cast<int>(i);
-  }
-  return turned(given_wave(stored, *rc::gen::inRange(0, 50), DType::f32, *rc::gen::inRange(0, 5)),
-                back);
-}
-
 RC_GTEST_PROP(Reduction, AgreesWithTheHostWhateverTheShapes, ()) {
-  const std::vector<std::int64_t> sizes =
-      *rc::gen::resize(4, rc::gen::container<std::vector<std::int64_t>>(
-                              rc::gen::element<std::int64_t>(1, 2, 3, 4, 7, 8, 12, 40)));
-  const Shape shape(sizes);
-  const auto axes = *rc::gen::inRange(0U, 1U << sizes.size());
+  const Shape shape = test::arbitrary_shape();
+  const auto axes = *rc::gen::inRange(0U, 1U << shape.size());
   const int inputs = *rc::gen::inRange(1, 4);
   std::vector<Given> given;
-  for (int i = 0; i < inputs; ++i) given.push_back(arbitrary_input(shape));
+  for (int i = 0; i < inputs; ++i) given.push_back(test::arbitrary_given(shape));
   const std::array bodies{
       body_of([](const Expr& x) { return x * 0.5; }),
       body_of([](const Expr& x, const Expr& y) { return x - y; }),

@@ -1,6 +1,9 @@
 #pragma once
 /// For the tests of reductions: tensors whose numbers are known, and the same reduction on the
 /// host.
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -37,7 +40,8 @@ inline double stored(double value, DType dtype) {
 inline webgpu::Client client() { return {device().shared_runtime(), "given"}; }
 
 /// The numbers of a dense or strided tensor, in order.
-inline std::vector<double> numbers_of(const RawTensor& x) {
+inline std::vector<double> numbers_of(RawTensor x) {
+  if (x.dtype == DType::boolean) x.dtype = DType::u32;
   const auto widened = [](const auto& values) {
     return std::vector<double>(values.begin(), values.end());
   };
@@ -179,11 +183,16 @@ inline void expect_close(const std::vector<double>& actual, const std::vector<do
   }
 }
 
-inline std::vector<RawTensor> run(const dispatch::ReductionCall& call,
-                                  const std::vector<Given>& inputs, const TensorSpec& out) {
+inline std::vector<RawTensor> tensors_of(const std::vector<Given>& given) {
   std::vector<RawTensor> tensors;
-  for (const Given& x : inputs) tensors.push_back(x.tensor);
-  return dispatch::run_reduction(call, device().shared_runtime(), tensors, out);
+  for (const Given& x : given) tensors.push_back(x.tensor);
+  return tensors;
+}
+
+inline std::vector<RawTensor> run(const dispatch::ReductionCall& call,
+                                  const std::vector<Given>& inputs, const TensorSpec& out,
+                                  const dispatch::Finish* finish = nullptr) {
+  return dispatch::run_reduction(call, device().shared_runtime(), tensors_of(inputs), out, finish);
 }
 
 inline std::string describe(const dispatch::ReductionCall& call) {
@@ -209,6 +218,27 @@ inline void expect_reduction(const dispatch::ReductionCall& call, const std::vec
   EXPECT_TRUE(results[0].layout.is_dense());
   expect_close(numbers_of(results[0]), reduced_on_host(call, inputs, spec.dtype),
                tolerance_of(call, spec.dtype), describe(call));
+}
+
+/// A tensor that broadcasts to `shape`, by the choice of RapidCheck: some axes of size 1, those of
+/// memory in another order, behind an offset.
+inline Given arbitrary_given(const Shape& shape) {
+  std::vector<int> order;
+  for (int axis = 0; axis < shape.rank(); ++axis)
+    order.insert(order.begin() + *rc::gen::inRange(0, axis + 1), axis);
+  Shape in_memory;
+  std::vector<int> back(order.size());
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    in_memory.push_back(*rc::gen::inRange(0, 3) == 0 ? 1 : shape[order[i]]);
+    back[static_cast<std::size_t>(order[i])] = static_cast<int>(i);
+  }
+  return turned(
+      given_wave(in_memory, *rc::gen::inRange(0, 50), DType::f32, *rc::gen::inRange(0, 5)), back);
+}
+
+inline Shape arbitrary_shape() {
+  return Shape(*rc::gen::resize(4, rc::gen::container<std::vector<std::int64_t>>(
+                                       rc::gen::element<std::int64_t>(1, 2, 3, 4, 7, 8, 12, 40))));
 }
 
 }  // namespace kiln::test
