@@ -57,9 +57,8 @@ struct ReductionPass {
   std::span<const double> params;
   DType element = DType::f32;  ///< what is combined
   std::vector<RawTensor> inputs;
-  DType value = DType::f32;  ///< of a result, before it is finished
-  const FinishCode* finish =
-      nullptr;  ///< what is done to results; null: they are stored as they are
+  DType value = DType::f32;            ///< of a result, before it is finished
+  const FinishCode* finish = nullptr;  ///< null: results are stored as they are
   std::vector<RawTensor> outputs;
   JoinedAxes kept;
   JoinedAxes reduced;

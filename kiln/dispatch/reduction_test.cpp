@@ -14,7 +14,6 @@ namespace {
 using dispatch::ReductionCall;
 using test::axes_of;
 using test::counted;
-using test::device;
 using test::expect_reduction;
 using test::Given;
 using test::given_values;
