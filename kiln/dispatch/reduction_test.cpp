@@ -64,7 +64,7 @@ TEST(Reduction, OfSquaresInBothKernelsAndTheirSplits) {
       {{3, 5000}, 2},    {{1, 20001}, 2},  {{2000, 33}, 2}, {{2000, 31}, 2}, {{2000, 32}, 2},
       {{5000, 3}, 1},    {{300, 1025}, 1}, {{20001, 1}, 1}, {{129, 4}, 1},   {{40, 30, 50}, 5},
       {{40, 30, 50}, 2}, {{3000, 2}, 2},   {{100000}, 1},   {{257, 255}, 3}, {{1030, 5}, 2},
-      {{9, 1024}, 2},    {{5, 2052}, 2}};
+      {{9, 1024}, 2},    {{5, 2052}, 2},   {{32771, 33}, 2}};
   for (const auto& [shape, axes] : cases) {
     expect_reduction({"r", {Combine::sum, axes_of(axes), 0.25}, shape, square()},
                      {given_wave(shape)});
@@ -199,6 +199,17 @@ TEST(Reduction, SaysWhatDoesNotFit) {
   };
   EXPECT_THAT(refusal({2, 3}, {x, i}), AllOf(HasSubstr("r: "), HasSubstr("f32"), HasSubstr("i32")));
   EXPECT_THAT(refusal({2, 4}, {x, x}), AllOf(HasSubstr("[2, 3]"), HasSubstr("[2, 4]")));
+  EXPECT_THAT(refusal({2, 3}, {x}),
+              AllOf(HasSubstr("r: "), HasSubstr("2 inputs"), HasSubstr("1 and")));
+}
+
+TEST(Reduction, RefusesWhatIsPast32Bits) {
+  const Given one = given_wave({1, 1});
+  for (const Shape& shape : {Shape{1 << 20, 1 << 13}, Shape{(1 << 16) + 1, (1 << 16) - 1}}) {
+    const ReductionCall call{"r", {Combine::argmax, axes_of(3)}, shape};
+    EXPECT_THAT(message_of<ShapeError>([&] { (void)test::run(call, {one}, out_of(call)); }),
+                AllOf(HasSubstr("r: "), HasSubstr("32 bits")));
+  }
 }
 
 RC_GTEST_PROP(Reduction, AgreesWithTheHostWhateverTheShapes, ()) {
