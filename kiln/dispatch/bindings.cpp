@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "kiln/dispatch/kernel_store.hpp"
 #include "kiln/scalar/wgsl.hpp"
 #include "kiln/support/error.hpp"
 
@@ -14,22 +15,28 @@ namespace {
 class Renderer {
  public:
   Renderer(const OpTable& table, const webgpu::Launch& launch, std::span<const Operand> in,
-           std::span<const Operand> out, std::span<const Param* const> params, const Limits& limits)
+           std::span<const Operand> out, std::span<const Param* const> params, const Limits& limits,
+           const FinishCode* finish)
       : table_(table),
         launch_(launch),
         in_(in),
         out_(out),
         params_(params),
         limits_(limits),
+        finish_(finish),
         template_(launch.source.text()),
-        source_(template_.text()) {}
+        source_(template_.text()),
+        store_(table, launch, in, out[0], finish) {}
 
   RenderedLaunch run() && {
     check_contract();
     add_params();
+    result_.finish_word = store_.add_numbers(metadata_);
+    result_.store_types = store_.types();
     std::string bindings = aliases();
     bindings += inputs();  // one after the other: each takes the next binding numbers
     bindings += scratch();
+    bindings += store_.declare_inputs(result_.id, 0, next_binding_);
     for (const Operand& t : in_) bindings += accessors(t);
     for (const Operand& t : out_) bindings += accessors(t);
     bindings += workgroup_function();
@@ -68,15 +75,13 @@ class Renderer {
   bool uses_half() const {
     const auto half = [](const auto& t) { return t.dtype == DType::f16; };
     return std::ranges::any_of(in_, half) || std::ranges::any_of(out_, half) ||
-           std::ranges::any_of(launch_.scratch, half);
+           std::ranges::any_of(launch_.scratch, half) ||
+           (finish_ != nullptr && finish_->uses_half());
   }
 
   bool in_vec4(std::string_view name) const {
-    if (std::ranges::find(launch_.vec4, name) != launch_.vec4.end()) return true;
-    // What only the epilogue reads is read as the output is written.
-    return launch_.store && name != out_[0].name &&
-           std::ranges::find(launch_.store->inputs, name) != launch_.store->inputs.end() &&
-           in_vec4(out_[0].name) && !mentions(source_, name);
+    return std::ranges::find(launch_.vec4, name) != launch_.vec4.end() ||
+           store_.reads_in_vec4(name);
   }
 
   void check_contract() const {
@@ -123,31 +128,19 @@ class Renderer {
                        wgsl_compute_type(elem()) == "bool" ? "u32" : wgsl_compute_type(elem()));
   }
 
-  std::string array_type(const Operand& t) const {
-    return in_vec4(t.name) ? fmt::format("array<vec4<{}>>", wgsl_storage_type(t.dtype))
-                           : fmt::format("array<{}>", wgsl_storage_type(t.dtype));
-  }
-
-  std::string declare(std::uint32_t group, std::uint32_t binding, Access access,
-                      std::string_view name, std::string_view type) {
-    result_.id.bindings.push_back({group, binding, access});
-    return fmt::format("@group({}) @binding({}) var<storage, {}> {}: {};\n", group, binding,
-                       access == Access::read ? "read" : "read_write", name, type);
-  }
-
   std::string inputs() {
     std::string text;
-    for (const Operand& t : in_)
-      text += declare(0, next_binding_++, Access::read, t.name, array_type(t));
+    for (const Operand& t : in_) {
+      text += declare_array(result_.id, 0, next_binding_++, Access::read,
+                            {std::string(t.name), t.dtype, in_vec4(t.name)});
+    }
     return text;
   }
 
   std::string scratch() {
     std::string text;
-    for (const Scratch& s : launch_.scratch) {
-      text += declare(0, next_binding_++, Access::read_write, s.name,
-                      fmt::format("array<{}>", wgsl_storage_type(s.dtype)));
-    }
+    for (const Scratch& s : launch_.scratch)
+      text += declare_array(result_.id, 0, next_binding_++, Access::read_write, {s.name, s.dtype});
     return text;
   }
 
@@ -236,109 +229,16 @@ class Renderer {
     std::uint32_t binding = 0;
     for (const Operand& t : out_) {
       const bool open = launch_.access == OutputAccess::read_write;
-      const std::string name = open ? std::string(t.name) : fmt::format("kiln_{}", t.name);
-      text += declare(1, binding++, Access::read_write, name, array_type(t));
-      text +=
-          launch_.store && &t == out_.data() ? store_with_epilogue(t, name) : plain_store(t, name);
-    }
-    return text;
-  }
-
-  static std::string element(const std::string& array, std::string_view index, bool vec4) {
-    return vec4 ? fmt::format("{0}[({1}) / 4u][({1}) % 4u]", array, index)
-                : fmt::format("{}[{}]", array, index);
-  }
-
-  std::string plain_store(const Operand& t, const std::string& array) const {
-    const std::string_view type = wgsl_storage_type(t.dtype);
-    std::string text = fmt::format("fn store_{}(index: u32, value: {}) {{ {} = value; }}\n", t.name,
-                                   type, element(array, "index", in_vec4(t.name)));
-    if (!calls(source_, fmt::format("store_{}4", t.name))) return text;
-    text += fmt::format("fn store_{}4(index: u32, value: vec4<{}>) {{ ", t.name, type);
-    if (in_vec4(t.name)) return text + fmt::format("{}[index / 4u] = value; }}\n", array);
-    for (int i = 0; i < 4; ++i) text += fmt::format("{}[index + {}u] = value[{}]; ", array, i, i);
-    return text + "}\n";
-  }
-
-  /// The epilogue's operands, dense and of the output's shape, read at the index stored to.
-  std::vector<const Operand*> epilogue_operands(const Operand& out) const {
-    const Epilogue& e = *launch_.store;
-    if (e.body->inputs != static_cast<int>(e.inputs.size()) + 1) {
-      fail(fmt::format("the epilogue takes {} values besides the stored one, but names {} operands",
-                       e.body->inputs - 1, e.inputs.size()));
-    }
-    std::vector<const Operand*> operands;
-    for (const std::string& name : e.inputs) {
-      const auto at = std::ranges::find_if(in_, [&](const Operand& t) { return t.name == name; });
-      if (at == in_.end()) fail(fmt::format("the epilogue names '{}', which is no input", name));
-      if (at->shape() != out.shape()) {
-        fail(fmt::format(
-            "the epilogue reads '{}' {} where it stores '{}' {}; the shapes must be equal", name,
-            to_string(at->shape()), out.name, to_string(out.shape())));
+      const StoredArray array{open ? std::string(t.name) : fmt::format("kiln_{}", t.name), t.dtype,
+                              in_vec4(t.name)};
+      if (&t == out_.data()) {
+        text += store_.text(result_.id, 1, binding, array, helpers_);
+        continue;
       }
-      operands.push_back(&*at);
+      text += declare_array(result_.id, 1, binding++, Access::read_write, array);
+      text += plain_store(fmt::format("store_{}", t.name), array,
+                          calls(source_, fmt::format("store_{}4", t.name)));
     }
-    return operands;
-  }
-
-  std::string store_with_epilogue(const Operand& out, const std::string& array) {
-    const std::vector<const Operand*> operands = epilogue_operands(out);
-    std::vector<DType> dtypes{out.dtype};
-    std::vector<std::string> names{"value"};
-    std::string signature = fmt::format("value: {}", wgsl_compute_type(out.dtype));
-    for (std::size_t i = 0; i < operands.size(); ++i) {
-      dtypes.push_back(operands[i]->dtype);
-      names.push_back(fmt::format("e{}", i));
-      signature += fmt::format(", e{}: {}", i, wgsl_compute_type(operands[i]->dtype));
-    }
-    const BodyTypes types = infer(table_.name, *launch_.store->body, dtypes, out.dtype);
-    const WgslBody printed =
-        print_wgsl(table_.name, *launch_.store->body, types, names, "params.", "t");
-    helpers_.insert(printed.helpers.begin(), printed.helpers.end());
-    const std::string_view type = wgsl_storage_type(out.dtype);
-    std::string text =
-        fmt::format("fn kiln_finish({}) -> {} {{\n{}  return {};\n}}\n", signature, type,
-                    printed.statements, wgsl_store(types.roots[0], out.dtype, printed.results[0]));
-
-    std::string arguments = wgsl_load(out.dtype, "value");
-    for (const Operand* t : operands) {
-      arguments +=
-          ", " + wgsl_load(t->dtype, element(std::string(t->name), "index", in_vec4(t->name)));
-    }
-    text += fmt::format("fn store_{}(index: u32, value: {}) {{ {} = kiln_finish({}); }}\n",
-                        out.name, type, element(array, "index", in_vec4(out.name)), arguments);
-    if (!calls(source_, fmt::format("store_{}4", out.name))) return text;
-    return text + fmt::format("fn store_{}4(index: u32, value: vec4<{}>) {{\n{}}}\n", out.name,
-                              type, wide_store(out, array, operands));
-  }
-
-  std::string wide_store(const Operand& out, const std::string& array,
-                         std::span<const Operand* const> operands) const {
-    std::string text;
-    for (std::size_t i = 0; i < operands.size(); ++i) {
-      const Operand& t = *operands[i];
-      if (in_vec4(t.name)) {
-        text += fmt::format("  let e{} = {}[index / 4u];\n", i, t.name);
-      } else {
-        text += fmt::format(
-            "  let e{0} = vec4<{1}>({2}[index], {2}[index + 1u], {2}[index + 2u], {2}[index + "
-            "3u]);\n",
-            i, wgsl_storage_type(t.dtype), t.name);
-      }
-    }
-    std::string lanes;
-    for (int lane = 0; lane < 4; ++lane) {
-      lanes += fmt::format("{}kiln_finish({}", lane == 0 ? "" : ", ",
-                           wgsl_load(out.dtype, fmt::format("value[{}]", lane)));
-      for (std::size_t i = 0; i < operands.size(); ++i) {
-        lanes += ", " + wgsl_load(operands[i]->dtype, fmt::format("e{}[{}]", i, lane));
-      }
-      lanes += ")";
-    }
-    text += fmt::format("  let finished = vec4<{}>({});\n", wgsl_storage_type(out.dtype), lanes);
-    if (in_vec4(out.name)) return text + fmt::format("  {}[index / 4u] = finished;\n", array);
-    for (int lane = 0; lane < 4; ++lane)
-      text += fmt::format("  {}[index + {}u] = finished[{}];\n", array, lane, lane);
     return text;
   }
 
@@ -348,8 +248,10 @@ class Renderer {
   std::span<const Operand> out_;
   std::span<const Param* const> params_;
   const Limits& limits_;
+  const FinishCode* finish_;
   SourceTemplate template_;
   std::string_view source_;
+  KernelStore store_;
   Metadata metadata_;
   std::uint32_t next_binding_ = 0;
   std::set<std::string> helpers_;
@@ -360,8 +262,9 @@ class Renderer {
 
 RenderedLaunch render(const OpTable& table, const webgpu::Launch& launch,
                       std::span<const Operand> in, std::span<const Operand> out,
-                      std::span<const Param* const> params, const Limits& limits) {
-  return Renderer(table, launch, in, out, params, limits).run();
+                      std::span<const Param* const> params, const Limits& limits,
+                      const FinishCode* finish) {
+  return Renderer(table, launch, in, out, params, limits, finish).run();
 }
 
 }  // namespace kiln::dispatch

@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "kiln/dispatch/metadata.hpp"
+#include "kiln/dispatch/finish.hpp"
 #include "kiln/dispatch/op_table.hpp"
 
 namespace kiln::dispatch {
@@ -19,13 +19,17 @@ struct RenderedLaunch {
     std::size_t param;  ///< the operation's Param that belongs there
   };
   std::vector<Patch> patches;
+  BodyTypes store_types;        ///< of what the store does to the first output
+  std::size_t finish_word = 0;  ///< where in the metadata block the finish's numbers begin
 };
 
 /// Throws KernelError for a launch that breaks the kernel's contract: no {{ bindings }}, an output
 /// never stored, names that clash or do not exist, a grid above the limit in a kernel that does not
-/// use kiln_workgroup.
+/// use kiln_workgroup. With a finish there is exactly one output; the buffers bound are then the
+/// inputs, the scratch, the finish's inputs, and its results.
 RenderedLaunch render(const OpTable& table, const webgpu::Launch& launch,
                       std::span<const Operand> in, std::span<const Operand> out,
-                      std::span<const Param* const> params, const Limits& limits);
+                      std::span<const Param* const> params, const Limits& limits,
+                      const FinishCode* finish);
 
 }  // namespace kiln::dispatch

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "kiln/dispatch/elementwise_kernel.hpp"
+#include "kiln/dispatch/grid.hpp"
 #include "kiln/dispatch/kernel_cache.hpp"
 #include "kiln/kernel/launch.hpp"
 
@@ -58,10 +59,8 @@ void launch(Runtime& runtime, const ElementwiseLaunch& call, std::int64_t elemen
               [&](auto, std::string_view, std::uint32_t word) { words.push_back(word); });
   words.resize((words.size() + 3) / 4 * 4);
   const auto groups = ceil_div(ceil_div(elements, call.view.width), prepared->workgroup);
-  const std::int64_t limit = runtime.limits().workgroups;
-  const std::array<std::uint32_t, 3> grid{static_cast<std::uint32_t>(std::min(groups, limit)),
-                                          static_cast<std::uint32_t>(ceil_div(groups, limit)), 1};
-  runtime.launch(prepared->kernel, bindings, std::as_bytes(std::span(words)), grid);
+  runtime.launch(prepared->kernel, bindings, std::as_bytes(std::span(words)),
+                 folded_grid(groups, runtime.limits()));
 }
 
 const BodyPtr& identity() {

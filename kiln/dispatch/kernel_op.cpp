@@ -6,6 +6,7 @@
 #include "kiln/dispatch/client.hpp"
 #include "kiln/dispatch/elementwise.hpp"
 #include "kiln/dispatch/kernel_cache.hpp"
+#include "kiln/dispatch/kernel_store.hpp"
 #include "kiln/dispatch/op_table.hpp"
 #include "kiln/support/error.hpp"
 
@@ -20,11 +21,14 @@ struct PreparedKernel : Prepared {
   std::vector<TensorSpec> scratch;
   std::vector<bool> dense;  ///< which inputs are copied unless they lie so
   bool zeroed = false;
+  BodyPtr finish;  ///< keeps the address in the key taken
+  BodyTypes store_types;
+  std::size_t finish_word = 0;
 };
 
 std::string key_of(const OpTable& table, const void* op, std::span<const RawTensor> inputs,
-                   std::span<const TensorSpec> out) {
-  std::string key = "k";
+                   std::span<const TensorSpec> out, const FinishCode* finish) {
+  std::string key = finish == nullptr ? "k" : "f";
   append_bytes(key, &table);
   table.append_key(op, key);
   for (const RawTensor& t : inputs) {
@@ -41,6 +45,7 @@ std::string key_of(const OpTable& table, const void* op, std::span<const RawTens
     append_bytes(key, spec.shape.rank());
     for (const std::int64_t size : spec.shape) append_bytes(key, size);
   }
+  if (finish != nullptr) finish->append_key(key);
   return key;
 }
 
@@ -60,33 +65,58 @@ std::vector<Operand> operands(std::span<const std::string_view> names,
   return out;
 }
 
+/// The first candidate that takes the operands; null if all decline.
+const webgpu::Launch* first_willing(const std::vector<webgpu::Launch>& candidates) {
+  const auto at = std::ranges::find_if(
+      candidates, [](const webgpu::Launch& launch) { return launch.declined.empty(); });
+  return at == candidates.end() ? nullptr : &*at;
+}
+
 const webgpu::Launch& choose(const OpTable& table, const std::vector<webgpu::Launch>& candidates) {
+  if (const webgpu::Launch* launch = first_willing(candidates)) return *launch;
   std::string reasons;
-  for (const webgpu::Launch& candidate : candidates) {
-    if (candidate.declined.empty()) return candidate;
-    reasons += "\n  " + candidate.declined;
-  }
+  for (const webgpu::Launch& candidate : candidates) reasons += "\n  " + candidate.declined;
   throw KernelError(fmt::format("{}: every kernel declines:{}", table.name, reasons));
+}
+
+bool stores_once(const webgpu::Launch& launch, std::size_t outputs) {
+  return outputs == 1 && launch.access == OutputAccess::write && !launch.zeroed;
+}
+
+/// Whether the launch needs the operand dense. What only the store reads it reads by its strides.
+bool wants_dense(const webgpu::Launch& launch, std::string_view name) {
+  const auto names = [&](const std::vector<std::string>& list) {
+    return std::ranges::find(list, name) != list.end();
+  };
+  if (names(launch.dense)) return true;
+  const bool store_alone =
+      launch.store && names(launch.store->inputs) && !mentions_operand(launch, name);
+  return !launch.strided && !store_alone;
+}
+
+[[noreturn]] void refuse_finish(const OpTable& table) {
+  throw KernelError(
+      fmt::format("{}: its results do not leave through one generated store, so nothing can be "
+                  "applied there",
+                  table.name));
 }
 
 std::shared_ptr<const PreparedKernel> prepare(Runtime& runtime, const OpTable& table,
                                               const void* op, std::span<const RawTensor> inputs,
                                               std::span<const TensorSpec> specs,
-                                              std::span<const Param* const> params) {
+                                              std::span<const Param* const> params,
+                                              const FinishCode* finish) {
   std::vector<Operand> in = operands(table.inputs, inputs);
   const std::vector<Operand> out = operands(table.outputs, specs);
   const auto candidates = table.webgpu_kernel(op, in, out, runtime.limits());
   const webgpu::Launch& launch = choose(table, candidates);
-  const auto names = [](const std::vector<std::string>& list, std::string_view name) {
-    return std::ranges::find(list, name) != list.end();
-  };
+  if (finish != nullptr && !stores_once(launch, specs.size())) refuse_finish(table);
   std::vector<bool> dense;
   for (Operand& t : in) {
-    dense.push_back(!launch.strided || names(launch.dense, t.name) ||
-                    (launch.store && names(launch.store->inputs, t.name)));
+    dense.push_back(wants_dense(launch, t.name));
     if (dense.back()) t.layout = Layout::dense(t.layout.shape);
   }
-  RenderedLaunch rendered = render(table, launch, in, out, params, runtime.limits());
+  RenderedLaunch rendered = render(table, launch, in, out, params, runtime.limits(), finish);
   auto prepared = std::make_shared<PreparedKernel>();
   try {
     prepared->kernel = runtime.compile(rendered.id, table.name);
@@ -98,6 +128,9 @@ std::shared_ptr<const PreparedKernel> prepare(Runtime& runtime, const OpTable& t
   prepared->grid = rendered.grid;
   prepared->dense = std::move(dense);
   prepared->zeroed = launch.zeroed;
+  prepared->store_types = std::move(rendered.store_types);
+  prepared->finish_word = rendered.finish_word;
+  if (finish != nullptr) prepared->finish = finish->finish().body;
   for (const Scratch& s : launch.scratch) prepared->scratch.push_back({Shape{s.elements}, s.dtype});
   return prepared;
 }
@@ -107,17 +140,40 @@ bool nothing_to_compute(std::span<const TensorSpec> out) {
                              [](const TensorSpec& spec) { return spec.shape.elements() == 0; });
 }
 
+/// The metadata block with this launch's own numbers in it.
+std::vector<std::uint32_t> words_of(const OpTable& table, const PreparedKernel& prepared,
+                                    std::span<const Param* const> params,
+                                    const FinishCode* finish) {
+  std::vector<std::uint32_t> words = prepared.words;
+  for (const auto& patch : prepared.patches)
+    words[patch.word] = word_of(table.name, params[patch.param]->value, DType::f32);
+  if (finish != nullptr) {
+    const std::vector<std::uint32_t> own = finish->words(prepared.store_types);
+    std::ranges::copy(own, words.begin() + static_cast<std::ptrdiff_t>(prepared.finish_word));
+  }
+  return words;
+}
+
+std::vector<TensorSpec> results_of(std::span<const TensorSpec> out, const FinishCode* finish) {
+  if (finish == nullptr) return {out.begin(), out.end()};
+  std::vector<TensorSpec> specs;
+  for (const DType dtype : finish->finish().out) specs.push_back({out[0].shape, dtype});
+  return specs;
+}
+
 std::vector<RawTensor> launch(const OpTable& table, const void* op,
                               const std::shared_ptr<Runtime>& runtime,
-                              std::span<const RawTensor> inputs, std::span<const TensorSpec> out) {
+                              std::span<const RawTensor> inputs, std::span<const TensorSpec> out,
+                              const FinishCode* finish) {
   std::vector<RawTensor> results;
-  for (const TensorSpec& spec : out) results.push_back(allocate(table.name, runtime, spec));
+  for (const TensorSpec& spec : results_of(out, finish))
+    results.push_back(allocate(table.name, runtime, spec));
   if (nothing_to_compute(out)) return results;
   std::vector<const Param*> params;
   table.params(op, params);
   const auto prepared = KernelCache::of(*runtime).find_or<PreparedKernel>(
-      key_of(table, op, inputs, out),
-      [&] { return prepare(*runtime, table, op, inputs, out, params); });
+      key_of(table, op, inputs, out, finish),
+      [&] { return prepare(*runtime, table, op, inputs, out, params, finish); });
 
   std::vector<RawTensor> keep(inputs.begin(), inputs.end());
   std::vector<Binding> bindings;
@@ -129,13 +185,14 @@ std::vector<RawTensor> launch(const OpTable& table, const void* op,
     keep.push_back(allocate(table.name, runtime, spec));
     bindings.push_back({keep.back().buffer});
   }
+  if (finish != nullptr) {
+    for (const RawTensor& t : finish->finish().inputs) bindings.push_back({t.buffer});
+  }
   for (const RawTensor& t : results) {
     if (prepared->zeroed) runtime->fill(t.buffer, 0, (bytes_of(t.spec()) + 3) / 4 * 4, 0);
     bindings.push_back({t.buffer});
   }
-  std::vector<std::uint32_t> words = prepared->words;
-  for (const auto& patch : prepared->patches)
-    words[patch.word] = word_of(table.name, params[patch.param]->value, DType::f32);
+  const std::vector<std::uint32_t> words = words_of(table, *prepared, params, finish);
   runtime->launch(prepared->kernel, bindings, std::as_bytes(std::span(words)), prepared->grid);
   return results;
 }
@@ -154,9 +211,26 @@ std::vector<RawTensor> forward(const OpTable& table, const void* op,
 std::vector<RawTensor> run_kernel(const OpTable& table, const void* op,
                                   const std::shared_ptr<Runtime>& runtime,
                                   std::span<const RawTensor> inputs,
-                                  std::span<const TensorSpec> out) {
-  return table.webgpu_forward != nullptr ? forward(table, op, runtime, inputs, out)
-                                         : launch(table, op, runtime, inputs, out);
+                                  std::span<const TensorSpec> out, const Finish* finish) {
+  if (finish == nullptr) {
+    return table.webgpu_forward != nullptr ? forward(table, op, runtime, inputs, out)
+                                           : launch(table, op, runtime, inputs, out, nullptr);
+  }
+  if (table.webgpu_forward != nullptr || out.size() != 1) refuse_finish(table);
+  const FinishCode code(table.name, *finish, out[0]);
+  return launch(table, op, runtime, inputs, out, &code);
+}
+
+std::optional<int> takes_finish(const OpTable& table, const void* op, const Limits& limits,
+                                std::span<const Operand> inputs, std::span<const TensorSpec> out) {
+  if (table.webgpu_forward != nullptr || table.webgpu_kernel == nullptr || out.size() != 1)
+    return {};
+  std::vector<Operand> in(inputs.begin(), inputs.end());
+  for (std::size_t i = 0; i < in.size(); ++i) in[i].name = table.inputs[i];
+  const auto candidates = table.webgpu_kernel(op, in, operands(table.outputs, out), limits);
+  const webgpu::Launch* launch = first_willing(candidates);
+  if (launch == nullptr || !stores_once(*launch, out.size())) return {};
+  return static_cast<int>(in.size() + launch->scratch.size() + 1);
 }
 
 }  // namespace kiln::dispatch

@@ -23,6 +23,8 @@ class Metadata {
   /// A WGSL expression for word `index` of those added by add_words.
   [[nodiscard]] static std::string word(std::size_t index);
 
+  /// How many members there are.
+  [[nodiscard]] std::size_t named() const { return named_.size(); }
   [[nodiscard]] bool empty() const { return named_.empty() && words_.empty(); }
   /// Declares `params` and says in `id` how it is passed.
   [[nodiscard]] std::string declare(const Limits& limits, std::uint32_t group,

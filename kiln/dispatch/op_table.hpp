@@ -55,13 +55,26 @@ struct MadeBy {
 void check_results(const MadeBy& by, const std::shared_ptr<Runtime>& runtime,
                    std::span<const RawTensor> results, std::span<const TensorSpec> promised);
 
+struct Finish;
+
 /// Runs an operation's kernel, or its forward. Results of a forward are compared with `out`, all
 /// before any is given back. Throws KernelError, ShapeError, DTypeError or OutOfMemoryError that
 /// begins with the operation's name.
+///
+/// With a finish `out` is the one result before it, which is not kept: the results are those of the
+/// finish. Throws KernelError for an operation that takes none.
 std::vector<RawTensor> run_kernel(const OpTable& table, const void* op,
                                   const std::shared_ptr<Runtime>& runtime,
                                   std::span<const RawTensor> inputs,
-                                  std::span<const TensorSpec> out);
+                                  std::span<const TensorSpec> out, const Finish* finish = nullptr);
+
+/// How many storage buffers the operation's launch binds, its output among them, where a finish may
+/// be applied by its store; nothing where it may not: several launches, several outputs, an output
+/// that is read back or zeroed, no kernel that takes these operands. A finish takes one more for
+/// each input, and one for each result but the first. Asks the operation's kernel rule; the names
+/// of `inputs` do not matter.
+std::optional<int> takes_finish(const OpTable& table, const void* op, const Limits& limits,
+                                std::span<const Operand> inputs, std::span<const TensorSpec> out);
 
 }  // namespace dispatch
 }  // namespace kiln

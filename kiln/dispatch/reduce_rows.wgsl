@@ -1,23 +1,39 @@
-// One workgroup combines one part of one row; lanes step through it together, one load at a time, then fold in a tree.
+// A team of lanes combines one part of one row: four steps in flight each, then a fold by eights.
 {{ declarations }}
-var<workgroup> lanes: array<Item, {{ workgroup_size_x }}>;
+const lanes = {{ lanes }}u;
+const teams = {{ workgroup_size_x }}u / lanes;
+const step = lanes * {{ width }}u;
+var<workgroup> items: array<Item, {{ workgroup_size_x }}>;
 
 @compute @workgroup_size({{ workgroup_size_x }})
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
         @builtin(local_invocation_id) local: vec3<u32>) {
-  let job = group.y * groups.x + group.x;
-  if (job >= params.outputs * params.splits) { return; }
-  let base = params.offset + kept_offset(job / params.splits);
-  let begin = (job % params.splits) * params.chunk;
-  let end = min(begin + params.chunk, params.count);
+  let lane = local.x % lanes;
+  let job = (group.y * groups.x + group.x) * teams + local.x / lanes;
+  let works = job < params.outputs * params.splits;
   var item = start();
-  for (var r = begin + local.x * {{ width }}u; r < end; r += {{ workgroup_size_x }}u * {{ width }}u) {
-    item = combine(item, load(base + reduced_offset(r), r));
+  if (works) {
+    let place = place_of(job / params.splits);
+    let begin = (job % params.splits) * params.chunk;
+    let end = begin + min(params.chunk, params.count - begin);
+    var r = begin + lane * {{ width }}u;
+    for (; r + 3u * step < end; r += 4u * step) {
+      let a = load(place, r);
+      let b = load(place, r + step);
+      let c = load(place, r + 2u * step);
+      let d = load(place, r + 3u * step);
+      item = combine(item, combine(combine(a, b), combine(c, d)));
+    }
+    for (; r < end; r += step) { item = combine(item, load(place, r)); }
   }
-  lanes[local.x] = item;
-  for (var half = {{ workgroup_size_x }}u / 2u; half > 0u; half /= 2u) {
+  items[local.x] = item;
+  for (var left = lanes; left > 1u; left = max(left / 8u, 1u)) {
+    let next = max(left / 8u, 1u);
     workgroupBarrier();
-    if (local.x < half) { lanes[local.x] = combine(lanes[local.x], lanes[local.x + half]); }
+    if (lane < next) {
+      for (var i = next; i < left; i += next) { item = combine(item, items[local.x + i]); }
+      items[local.x] = item;
+    }
   }
-  if (local.x == 0u) { store(job, lanes[0]); }
+  if (works && lane == 0u) { store(job, item); }
 }

@@ -1,8 +1,13 @@
 #pragma once
 #include <bitset>
+#include <memory>
+#include <span>
 #include <string_view>
+#include <vector>
 
+#include "kiln/dispatch/finish.hpp"
 #include "kiln/dispatch/raw_tensor.hpp"
+#include "kiln/scalar/expr.hpp"
 
 namespace kiln {
 
@@ -22,9 +27,30 @@ struct Reduction {
 
 namespace dispatch {
 
-/// Reduces `x`, which may be strided, to a dense tensor of `out`: the kept axes in order. Sums of
-/// f16 are made in f32. One or two launches; the order of additions depends on the shape alone, so
-/// results repeat.
+/// A reduction with what is computed on the way in.
+struct ReductionCall {
+  std::string_view op;
+  Reduction reduction;
+  Shape shape;       ///< what is reduced; every input broadcasts to it
+  BodyPtr before{};  ///< from one element of each input to the element reduced; null: the
+                     ///< one input itself
+  std::vector<double> params{};  ///< run-time scalars of `before`
+  DType dtype = DType::f32;      ///< of the element reduced: any but bool; what `before` gives is
+                                 ///< rounded to it, as if it had been stored
+};
+
+/// Reduces what `call.before` makes of `inputs`, which may be strided, to the kept axes in order:
+/// one dense tensor of `out`, or what `finish` makes of it instead, dense and of `out.shape`. Sums
+/// of f16 are made in f32. One or two launches; the order of additions depends on shape and strides
+/// alone, so results repeat. `runtime` says where, if there is no input. Throws, beginning with
+/// `call.op`, DTypeError for inputs that a function does not take and KernelError for another
+/// number of them; ShapeError for one that does not broadcast.
+std::vector<RawTensor> run_reduction(const ReductionCall& call,
+                                     const std::shared_ptr<Runtime>& runtime,
+                                     std::span<const RawTensor> inputs, const TensorSpec& out,
+                                     const Finish* finish = nullptr);
+
+/// The plain case: reduces `x` itself.
 RawTensor run_reduction(std::string_view op, const Reduction& reduction, const RawTensor& x,
                         const TensorSpec& out);
 

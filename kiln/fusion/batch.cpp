@@ -5,6 +5,7 @@
 
 #include "kiln/fusion/spell.hpp"
 #include "kiln/scalar/infer.hpp"
+#include "kiln/support/error.hpp"
 
 namespace kiln {
 namespace {
@@ -153,9 +154,20 @@ class Drawing {
     append_bytes(work.identity, call.table);
     call.table->append_key(call.op.get(), work.identity);
     for (const std::int32_t slot : batch_.slots[i]) append_bytes(work.identity, slot);
-    (void)node;
-    (void)limits_;
+    work.buffers = buffers_to_finish(call, node, out);
     return work;
+  }
+
+  /// Storage buffers of the operation's kernel if its store can take a finish, else 0.
+  int buffers_to_finish(const RuleCall& call, const Node& node,
+                        const std::vector<TensorSpec>& out) const {
+    std::vector<Operand> in;
+    for (const Use& use : node.in) in.push_back({{}, graph_.spec(use.value).dtype, use.layout});
+    try {
+      return dispatch::takes_finish(*call.table, call.op.get(), limits_, in, out).value_or(0);
+    } catch (const Error&) {
+      return 0;  // the rule says it again when the operation runs, to who reads the result
+    }
   }
 
   static Work by_hand(std::size_t i, const std::vector<TensorSpec>& out) {

@@ -1,8 +1,10 @@
 #pragma once
 /// What one drain runs: queued operations by number, and the blocks they become.
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "kiln/dispatch/finish.hpp"
 #include "kiln/fusion/inspect.hpp"
 #include "kiln/fusion/plan.hpp"
 #include "kiln/fusion/storage.hpp"
@@ -45,6 +47,7 @@ class Execution {
   std::vector<RawTensor> elementwise(std::size_t n, const fusion::Elementwise& work);
   std::vector<RawTensor> reduce(std::size_t n, const fusion::Reduce& work);
   std::vector<RawTensor> call(std::size_t n, const fusion::Call& work);
+  std::optional<dispatch::Finish> finish_of(const fusion::Node& node, const fusion::Finish& finish);
   void run_alone(const std::vector<std::int32_t>& records);
   std::vector<RawTensor> compute_record(std::int32_t record);
   std::vector<RawTensor> inputs(std::span<const fusion::Use> uses) const;

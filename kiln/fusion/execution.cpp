@@ -144,15 +144,32 @@ std::vector<std::int32_t> Execution::reusable_inputs(std::size_t n) const {
   return out;
 }
 
+std::optional<dispatch::Finish> Execution::finish_of(const Node& node, const Finish& finish) {
+  if (finish.body.body == nullptr) return std::nullopt;
+  dispatch::Finish out{
+      finish.body.body, params(finish.body), inputs(std::span(node.in).subspan(finish.first)), {}};
+  for (const std::int32_t value : node.out) out.out.push_back(plan_.graph.spec(value).dtype);
+  return out;
+}
+
 std::vector<RawTensor> Execution::reduce(std::size_t n, const Reduce& work) {
   const Node& node = plan_.graph.nodes[n];
-  return {dispatch::run_reduction(plan_.names[n], work.reduction, inputs(node.in)[0], work.result)};
+  const auto finish = finish_of(node, work.finish);
+  const std::size_t before = finish ? work.finish.first : node.in.size();
+  const dispatch::ReductionCall call{plan_.names[n],   work.reduction,      work.shape,
+                                     work.before.body, params(work.before), work.dtype};
+  return dispatch::run_reduction(call, shared_, inputs(std::span(node.in).first(before)),
+                                 work.result, finish ? &*finish : nullptr);
 }
 
 std::vector<RawTensor> Execution::call(std::size_t n, const Call& work) {
   const Node& node = plan_.graph.nodes[n];
-  (void)work;
-  return compute_record(node.records.front());
+  const auto finish = finish_of(node, work.finish);
+  if (!finish) return compute_record(work.record);
+  const auto& rule = std::get<RuleCall>(batch_.ops[at(work.record)].record.call);
+  return dispatch::run_kernel(*rule.table, rule.op.get(), shared_,
+                              inputs(std::span(node.in).first(work.finish.first)), work.results,
+                              &*finish);
 }
 
 /// One operation as it was queued.

@@ -41,6 +41,9 @@ PlanPtr make_plan(Graph source, std::vector<std::string_view> names, const Fusio
     plan->original.push_back(static_cast<std::int32_t>(v));
   for (const auto& [copy, original] : graph.copies) plan->original[at(copy)] = original;
   graph = fuse_elementwise(std::move(graph), limits);
+  graph = fuse_into_stores(std::move(graph), limits);
+  graph = fuse_into_loads(std::move(graph), limits);
+  graph = fuse_elementwise(std::move(graph), limits);
   for (const Node& node : graph.nodes) plan->names.push_back(name_of(node, plan->ops));
   plan->last_read = last_reads(graph);
   plan->graph = std::move(graph);

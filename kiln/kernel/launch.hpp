@@ -56,8 +56,8 @@ struct Scratch {
 };
 
 /// What the generated store does to a value on its way out: `body(value, inputs...)`, each input
-/// read at the index stored to. The inputs are operands of the operation, dense and of the output's
-/// shape.
+/// read at the index stored to. The inputs are operands of the operation, of the output's shape;
+/// those that the kernel itself does not read may be strided, and are not copied.
 struct Epilogue {
   BodyPtr body;
   std::vector<std::string> inputs;

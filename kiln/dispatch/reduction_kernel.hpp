@@ -1,0 +1,122 @@
+#pragma once
+#include <fmt/format.h>
+
+#include <array>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kiln/dispatch/finish.hpp"
+#include "kiln/dispatch/metadata.hpp"
+#include "kiln/dispatch/reduction.hpp"
+#include "kiln/kernel/kernel_id.hpp"
+#include "kiln/scalar/infer.hpp"
+#include "kiln/scalar/wgsl.hpp"
+
+namespace kiln::dispatch {
+
+/// Axes of one kind, kept or reduced, outermost first; neighbours are joined where every operand's
+/// strides allow it, and those of size 1 are dropped.
+struct JoinedAxes {
+  std::size_t rank = 0;
+  std::array<std::int64_t, max_rank> sizes{};
+  std::vector<Strides> strides;  ///< one an operand
+
+  explicit JoinedAxes(std::size_t operands = 0) : strides(operands) {}
+
+  /// Appends axis `axis` of the operands, which have that shape, as a new innermost one.
+  void push(const Shape& shape, int axis, std::span<const Layout> operands);
+  [[nodiscard]] std::int64_t count() const;
+  /// The operand's strides, outermost first.
+  [[nodiscard]] std::span<const std::int64_t> of(std::size_t operand) const {
+    return std::span(strides[operand]).first(rank);
+  }
+};
+
+/// How a kernel finds an operand's elements along the reduced axes.
+enum class Reach : std::uint8_t {
+  fixed,    ///< one element serves all: read once
+  strided,  ///< by coordinates
+  repeat,   ///< by coordinates; four neighbours share one element
+  quad,     ///< by coordinates; four neighbours are one aligned vec4
+};
+
+/// Which threads combine what.
+enum class Variant : std::uint8_t {
+  rows,     ///< a team of lanes combines one part of one output's elements
+  columns,  ///< each thread does, alone
+};
+
+/// One launch of a reduction.
+struct ReductionPass {
+  std::string_view op;
+  Combine combine = Combine::sum;
+  double scale = 1;
+  BodyPtr before;
+  std::span<const double> params;
+  DType element = DType::f32;  ///< what is combined
+  std::vector<RawTensor> inputs;
+  DType value = DType::f32;            ///< of a result, before it is finished
+  const FinishCode* finish = nullptr;  ///< null: results are stored as they are
+  std::vector<RawTensor> outputs;
+  JoinedAxes kept;
+  JoinedAxes reduced;
+  std::vector<Reach> reach;  ///< one an input
+  Variant variant = Variant::rows;
+  std::int64_t splits = 1;  ///< parts that an output's elements are combined in
+  std::int64_t chunk = 0;   ///< elements of one part
+  int width = 1;            ///< neighbours one step takes
+  std::uint32_t workgroup = 256;
+  std::uint32_t lanes = 256;  ///< of a team; divides `workgroup`
+};
+
+/// The word a kernel starts combining from: neutral for the combination.
+std::uint32_t neutral_word(Combine combine, DType element);
+
+/// Calls sink(name, type, word) for every number of the launch, in the order the text declares
+/// them. `name` is a function, so that a launch of a prepared kernel, which wants the words alone,
+/// makes no strings.
+template <class Sink>
+void each_number(const ReductionPass& pass, const BodyTypes& types, Sink sink) {
+  const auto size = [&](auto name, std::int64_t value) {
+    sink(name, "u32", word_of_size(pass.op, value));
+  };
+  size([] { return std::string("outputs"); }, pass.kept.count());
+  size([] { return std::string("count"); }, pass.reduced.count());
+  size([] { return std::string("splits"); }, pass.splits);
+  size([] { return std::string("chunk"); }, pass.chunk);
+  sink([] { return std::string("neutral"); }, "u32", neutral_word(pass.combine, pass.element));
+  sink([] { return std::string("scale"); }, "f32", word_of(pass.op, pass.scale, DType::f32));
+  for (std::size_t i = 0; i < pass.params.size(); ++i) {
+    const DType dtype = types.params[i];
+    const auto type = dtype == DType::boolean ? std::string_view("u32") : wgsl_compute_type(dtype);
+    sink([i] { return fmt::format("p{}", i); }, type, word_of(pass.op, pass.params[i], dtype));
+  }
+  for (std::size_t i = 0; i < pass.inputs.size(); ++i)
+    size([i] { return fmt::format("o{}", i); }, pass.inputs[i].layout.offset);
+  const auto axes = [&](char kind, const JoinedAxes& joined) {
+    for (std::size_t axis = 1; axis < joined.rank; ++axis)
+      size([=] { return fmt::format("{}d{}", kind, axis); }, joined.sizes[axis]);
+    for (std::size_t i = 0; i < pass.inputs.size(); ++i) {
+      if (kind == 'r' && pass.reach[i] == Reach::fixed) continue;
+      for (std::size_t axis = 0; axis < joined.rank; ++axis)
+        size([=] { return fmt::format("{}s{}_{}", kind, i, axis); }, joined.strides[i][axis]);
+    }
+  };
+  axes('k', pass.kept);
+  axes('r', pass.reduced);
+}
+
+/// The dtypes inside the functions of a launch.
+struct ReductionTypes {
+  BodyTypes before;
+  BodyTypes finish;
+};
+
+/// The kernel of the launch. Its buffers are the inputs, the finish's inputs, the outputs; its
+/// numbers are each_number's and then the finish's.
+KernelId reduction_kernel(const ReductionPass& pass, const ReductionTypes& types,
+                          const Limits& limits);
+
+}  // namespace kiln::dispatch
