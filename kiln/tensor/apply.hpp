@@ -63,13 +63,13 @@ auto apply(const Op& op, const T&... tensors) {
                 "kiln: apply takes an operation and its tensors");
   static_assert(sizeof...(T) > 0,
                 "kiln: an operation without inputs is applied to a device: apply(op, device)");
+  static_assert(detail::well_formed<Op>());
   if constexpr (detail::HasBody<Op>) {
     static_assert(sizeof...(T) == detail::Signature<&Op::body>::arity,
                   "kiln: apply got another number of tensors than 'body' takes");
     const std::array<AnyTensor, sizeof...(T)> in{tensors...};
     return run_elementwise(Op::name, detail::body_of(op), detail::param_values(op), in);
   } else {
-    static_assert(detail::well_formed<Op>());
     static_assert(sizeof...(T) == detail::Traits<Op>::arity,
                   "kiln: apply got another number of tensors than the rules take");
     const std::array<AnyTensor, sizeof...(T)> in{tensors...};

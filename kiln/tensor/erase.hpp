@@ -4,29 +4,24 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "kiln/dispatch/kernel_cache.hpp"
 #include "kiln/tensor/extension.hpp"
 #include "kiln/tensor/support.hpp"
 
 namespace kiln::detail {
-
-template <class T>
-void append_raw(std::string& key, const T& value) {
-  key.append(reinterpret_cast<const char*>(&value),
-             sizeof value);  // NOLINT: the bytes are what is wanted
-}
 
 /// Spells an attribute. A Param is left out: it may change without another plan.
 template <class F>
 void append_attribute(std::string& key, const F& field) {
   if constexpr (std::is_same_v<F, Param>) {
   } else if constexpr (std::is_arithmetic_v<F> || std::is_enum_v<F>) {
-    append_raw(key, field);
+    dispatch::append_bytes(key, field);
   } else if constexpr (requires {
                          field.begin();
                          field.end();
                          field.size();
                        }) {
-    append_raw(key, field.size());
+    dispatch::append_bytes(key, field.size());
     for (const auto& item : field) append_attribute(key, item);
   } else {
     static_assert(std::is_aggregate_v<F>,

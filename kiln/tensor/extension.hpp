@@ -100,6 +100,17 @@ constexpr bool saved_is_plain() {
   return decltype(with_fields(std::declval<Saved&>(), plain))::value;
 }
 
+template <HasBody Op>
+constexpr bool body_is_right() {
+  using F = Signature<&Op::body>;
+  if constexpr (F::callable) {
+    using Required = typename ExpectedBody<std::make_index_sequence<F::arity>>::Type;
+    return RuleBody<Op, typename F::Type, Required>::ok;
+  } else {
+    return RuleBody<Op, typename F::Type, Expr(Expr)>::ok;
+  }
+}
+
 /// `output` first: everything else is derived from it, so one fault makes one error.
 template <class Op>
 constexpr bool output_is_right() {
@@ -155,11 +166,33 @@ constexpr bool gradient_is_right() {
   return ok;
 }
 
+/// The rules that work on one tensor and give one.
+template <class Op>
+constexpr bool one_tensor_rules_are_right() {
+  using T = Traits<Op>;
+  using Required = typename T::Required;
+  bool ok = true;
+  if constexpr (HasReduction<Op>) {
+    ok = RuleReduction<Op, typename Signature<&Op::reduction>::Type,
+                       typename Required::Reduction>::ok;
+  }
+  if constexpr (HasView<Op>)
+    ok = ok && RuleView<Op, typename Signature<&Op::view>::Type, typename Required::View>::ok;
+  if constexpr (HasReduction<Op> || HasView<Op>) {
+    constexpr bool one = T::arity == 1 && std::is_same_v<typename T::Spec, TensorSpec>;
+    static_assert(one,
+                  "kiln: the rules 'reduction' and 'view' make one tensor of one; 'output' must "
+                  "be: TensorSpec output(const TensorSpec&)");
+    ok = ok && one;
+  }
+  return ok;
+}
+
 /// Every rule that is there has the right type, whichever layers are listed.
 template <class Op>
 constexpr bool rules_are_right() {
   if constexpr (HasBody<Op>) {
-    return true;
+    return body_is_right<Op>();
   } else if constexpr (output_is_right<Op>()) {
     using T = Traits<Op>;
     using Required = typename T::Required;
@@ -189,7 +222,7 @@ constexpr bool rules_are_right() {
       ok = ok && RuleReference<Op, typename Signature<&Op::reference>::Type,
                                typename Required::Reference>::ok;
     }
-    return ok && gradient_is_right<Op>();
+    return ok && one_tensor_rules_are_right<Op>() && gradient_is_right<Op>();
   } else {
     return false;
   }
@@ -198,7 +231,12 @@ constexpr bool rules_are_right() {
 /// Every listed layer has its rule, and every rule its layer.
 template <class Op>
 constexpr bool layers_are_right() {
-  if constexpr (HasBody<Op>) return true;  // a body is a rule for every layer
+  if constexpr (HasBody<Op>) {  // a body is a rule for every layer
+    static_assert(!HasOutput<Op> && !has_compute_rule<Op> && !has_gradient_rule<Op>,
+                  "kiln: rule 'body' says shape, kernel and gradient already; remove the rules "
+                  "'output', 'webgpu_kernel', 'backward' and the like, or the rule 'body'");
+    return true;
+  }
   constexpr bool autodiff = selects<Op, Autodiff>;
   constexpr bool cube = selects<Op, Cube>;
   constexpr bool fusion = selects<Op, Fusion>;

@@ -1,6 +1,7 @@
 #pragma once
 /// The types of rules: what a rule of the user's is, and what it should be.
 #include <cstddef>
+#include <optional>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -55,6 +56,14 @@ struct Structured<R<TensorSpec>> {
 template <class T, std::size_t>
 using Repeat = T;
 
+/// What the rule `body` with N inputs must be.
+template <class Indices>
+struct ExpectedBody;
+template <std::size_t... I>
+struct ExpectedBody<std::index_sequence<I...>> {
+  using Type = Expr(Repeat<Expr, I>...);
+};
+
 /// What each rule of an operation with N inputs and results shaped like `Spec` must be.
 template <class Spec, class Indices>
 struct Expected;
@@ -65,6 +74,8 @@ struct Expected<Spec, std::index_sequence<I...>> {
 
   using Output = Spec(Repeat<const TensorSpec&, I>...);
   using Reference = Result<AnyTensor>(Repeat<const AnyTensor&, I>...);
+  using Reduction = kiln::Reduction(const TensorSpec&);
+  using View = std::optional<Layout>(const Layout&);
   template <class Launches>
   using Kernel = Launches(Repeat<const Operand&, I>..., const Result<Operand>&);
   template <class Launches>
@@ -80,6 +91,13 @@ struct Expected<Spec, std::index_sequence<I...>> {
 // Each rule has a struct of its own, so that its name and both types are part of the compiler's
 // message.
 template <class Op, class Yours, class Required>
+struct RuleBody {
+  static constexpr bool ok = std::is_same_v<Yours, Required> && !std::is_same_v<Yours, Expr()>;
+  static_assert(ok,
+                "kiln: rule 'body' has the wrong type; it must be: Expr body(Expr, ... one per "
+                "input, at least one), static or const");
+};
+template <class Op, class Yours, class Required>
 struct RuleOutput {
   static constexpr bool ok = std::is_same_v<Yours, Required>;
   static_assert(ok,
@@ -91,8 +109,7 @@ struct RuleReference {
   static constexpr bool ok = std::is_same_v<Yours, Required>;
   static_assert(ok,
                 "kiln: rule 'reference' has the wrong type; it must be: AnyTensor reference(const "
-                "AnyTensor&, ... one per input of "
-                "'output')");
+                "AnyTensor&, ... one per input of 'output')");
 };
 template <class Op, class Yours, class Required>
 struct RuleKernel {
@@ -115,6 +132,20 @@ struct RuleForward {
                 "kiln: rule 'webgpu_forward' has the wrong type; it must be: RawTensor "
                 "webgpu_forward(webgpu::Client&, const "
                 "RawTensor&, ... one per input of 'output', const TensorSpec& out)");
+};
+template <class Op, class Yours, class Required>
+struct RuleReduction {
+  static constexpr bool ok = std::is_same_v<Yours, Required>;
+  static_assert(ok,
+                "kiln: rule 'reduction' has the wrong type; it must be: Reduction reduction(const "
+                "TensorSpec&), static or const");
+};
+template <class Op, class Yours, class Required>
+struct RuleView {
+  static constexpr bool ok = std::is_same_v<Yours, Required>;
+  static_assert(ok,
+                "kiln: rule 'view' has the wrong type; it must be: std::optional<Layout> "
+                "view(const Layout&), static or const");
 };
 template <class Op, class Yours, class Required>
 struct RuleSave {
