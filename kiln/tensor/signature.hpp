@@ -35,22 +35,22 @@ struct SignatureOf<R (C::*)(A...) const noexcept> : SignatureOf<R (*)(A...)> {};
 template <auto Rule>
 using Signature = SignatureOf<decltype(Rule)>;
 
-/// R<TensorSpec>, and the same aggregate of other leaves.
-template <class T>
+/// `Leaf` or R<Leaf>, and the same aggregate of other leaves.
+template <class Leaf, class T>
 struct Structured {
   static constexpr bool is_result = false;
 };
-template <>
-struct Structured<TensorSpec> {
+template <class Leaf>
+struct Structured<Leaf, Leaf> {
   static constexpr bool is_result = true;
-  template <class Leaf>
-  using Of = Leaf;
+  template <class Other>
+  using Of = Other;
 };
-template <template <class> class R>
-struct Structured<R<TensorSpec>> {
-  static constexpr bool is_result = true;
-  template <class Leaf>
-  using Of = R<Leaf>;
+template <class Leaf, template <class> class R>
+struct Structured<Leaf, R<Leaf>> {
+  static constexpr bool is_result = std::is_aggregate_v<R<Leaf>>;  // no std::vector
+  template <class Other>
+  using Of = R<Other>;
 };
 
 template <class T, std::size_t>
@@ -70,7 +70,7 @@ struct Expected;
 template <class Spec, std::size_t... I>
 struct Expected<Spec, std::index_sequence<I...>> {
   template <class Leaf>
-  using Result = typename Structured<Spec>::template Of<Leaf>;
+  using Result = typename Structured<TensorSpec, Spec>::template Of<Leaf>;
 
   using Output = Spec(Repeat<const TensorSpec&, I>...);
   using Reference = Result<AnyTensor>(Repeat<const AnyTensor&, I>...);
@@ -82,6 +82,7 @@ struct Expected<Spec, std::index_sequence<I...>> {
   using KernelWithLimits = Launches(Repeat<const Operand&, I>..., const Result<Operand>&,
                                     const Limits&);
   using Forward = Result<RawTensor>(webgpu::Client&, Repeat<const RawTensor&, I>..., const Spec&);
+  using DirectForward = Result<RawTensor>(webgpu::Client&, Repeat<const RawTensor&, I>...);
   template <class Saved>
   using Save = Saved(const Saver&, Repeat<const AnyTensor&, I>..., const Result<AnyTensor>&);
   template <class Saved>
@@ -107,9 +108,10 @@ struct RuleOutput {
 template <class Op, class Yours, class Required>
 struct RuleReference {
   static constexpr bool ok = std::is_same_v<Yours, Required>;
-  static_assert(ok,
-                "kiln: rule 'reference' has the wrong type; it must be: AnyTensor reference(const "
-                "AnyTensor&, ... one per input of 'output')");
+  static_assert(
+      ok,
+      "kiln: rule 'reference' has the wrong type; it must be: AnyTensor (or R<AnyTensor>) "
+      "reference(const AnyTensor&, ... one per input of 'output')");
 };
 template <class Op, class Yours, class Required>
 struct RuleKernel {
@@ -132,6 +134,14 @@ struct RuleForward {
                 "kiln: rule 'webgpu_forward' has the wrong type; it must be: RawTensor "
                 "webgpu_forward(webgpu::Client&, const "
                 "RawTensor&, ... one per input of 'output', const TensorSpec& out)");
+};
+template <class Op, class Yours, class Required>
+struct RuleDirectForward {
+  static constexpr bool ok = std::is_same_v<Yours, Required>;
+  static_assert(ok,
+                "kiln: rule 'webgpu_forward' has the wrong type; without a rule 'output' it must "
+                "be: RawTensor (or R<RawTensor>) webgpu_forward(webgpu::Client&, const RawTensor&, "
+                "... one per input)");
 };
 template <class Op, class Yours, class Required>
 struct RuleReduction {
