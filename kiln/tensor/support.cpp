@@ -51,7 +51,7 @@ void refuse_plain(const Execution& by, const std::string& field, const std::stri
 std::string spelled_number(double value) { return fmt::format("{}", value); }
 
 std::vector<AnyTensor> attach_direct(std::string_view op, std::span<const std::string_view> names,
-                                     std::vector<RawTensor> results, const Device& device,
+                                     std::span<const RawTensor> results, const Device& device,
                                      const GradRule& rule, std::span<const AnyTensor> in,
                                      std::shared_ptr<const void> attributes) {
   std::vector<Value> values;
@@ -63,7 +63,7 @@ std::vector<AnyTensor> attach_direct(std::string_view op, std::span<const std::s
     if (results[i].buffer == nullptr) throw KernelError(gave() + "an empty handle");
     if (results[i].runtime != device.shared_runtime())
       throw DeviceError(gave() + "a tensor of another device");
-    values.emplace_back(std::move(results[i]));
+    values.emplace_back(results[i]);
   }
   return attach(op, std::move(values), device, rule, in, std::move(attributes), nullptr);
 }

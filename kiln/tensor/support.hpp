@@ -37,7 +37,7 @@ std::string spelled_number(double value);
 /// The results of a `webgpu_forward` without an output rule, with a node if an input is tracked.
 /// Throws KernelError or DeviceError for a result that is no tensor of `device`.
 std::vector<AnyTensor> attach_direct(std::string_view op, std::span<const std::string_view> names,
-                                     std::vector<RawTensor> results, const Device& device,
+                                     std::span<const RawTensor> results, const Device& device,
                                      const GradRule& rule, std::span<const AnyTensor> in,
                                      std::shared_ptr<const void> attributes);
 
