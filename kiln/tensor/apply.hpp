@@ -12,6 +12,14 @@ typename Traits<Op>::template Result<AnyTensor> detached_reference(const Op& op,
                                    [&](const auto&... t) { return op.reference(t.detach()...); });
 }
 
+/// The operation's own lazy registration.
+template <HasFuse Op>
+typename Traits<Op>::template Result<AnyTensor> fused(const Op& op, const Device& device,
+                                                      std::span<const AnyTensor> in) {
+  return spread<Traits<Op>::arity>(
+      in, [&](const auto&... t) { return op.fuse(stream_of(device), t.detach()...); });
+}
+
 /// Runs the rules of an operation whose result `output` describes.
 template <HasOutput Op>
 typename Traits<Op>::template Result<AnyTensor> apply_rules(const Op& op, const Device& device,
@@ -20,7 +28,13 @@ typename Traits<Op>::template Result<AnyTensor> apply_rules(const Op& op, const 
   const std::vector<TensorSpec> specs = flat<TensorSpec>(spec);
   const std::shared_ptr<const void> attributes = attributes_of(op);
   std::vector<AnyTensor> out;
-  if constexpr (HasReduction<Op>) {
+  if constexpr (HasFuse<Op>) {
+    const auto result = fused(op, device, in);
+    out = flat<AnyTensor>(result);
+    check_results(Op::name, output_names<Op>, specs, out);
+    compare_plain<AnyTensor>({Op::name, "fuse"}, spec, result);
+    out = attach_to(Op::name, out, device, rule_of<Op>, in, attributes);
+  } else if constexpr (HasReduction<Op>) {
     out = run({Op::name, op.reduction(in[0].spec())}, device, specs, rule_of<Op>, in, attributes);
   } else if constexpr (has_compute_rule<Op>) {
     out = run({Op::name, RuleCall{&table_of<Op>, attributes}}, device, specs, rule_of<Op>, in,
@@ -44,7 +58,7 @@ typename Traits<Op>::template Result<AnyTensor> apply_rules(const Op& op, const 
   return structure<Op>(spec, std::span<const AnyTensor>(out));
 }
 
-/// Runs an operation that only execution can describe: it has no output rule. The results get the
+/// Runs an operation without an output rule: only its results describe them. The results get the
 /// operation's gradient rule.
 template <class Op>
 typename Traits<Op>::template Result<AnyTensor> apply_now(const Op& op, const Device& device,
@@ -61,7 +75,13 @@ typename Traits<Op>::template Result<AnyTensor> apply_now(const Op& op, const De
                         applied(op, given));
     return structure<Op>(given, std::span<const AnyTensor>(out));
   } else {
-    const auto given = detached_reference(op, in);
+    const auto given = [&] {
+      if constexpr (HasFuse<Op>) {
+        return fused(op, device, in);
+      } else {
+        return detached_reference(op, in);
+      }
+    }();
     out = attach_to(Op::name, flat<AnyTensor>(given), device, rule_of<Op>, in, applied(op, given));
     return structure<Op>(given, std::span<const AnyTensor>(out));
   }
@@ -95,7 +115,8 @@ auto apply(const Op& op, const T&... tensors) {
     const Device device = common_device(Op::name, detail::input_names<Op>, in);
     if constexpr (detail::HasOutput<Op>) {
       return detail::apply_rules(op, device, in);
-    } else if constexpr (detail::is_direct<Op> || detail::has_gradient_rule<Op>) {
+    } else if constexpr (detail::is_direct<Op> || detail::HasFuse<Op> ||
+                         detail::has_gradient_rule<Op>) {
       return detail::apply_now(op, device, in);
     } else {
       return op.reference(tensors...);

@@ -67,10 +67,24 @@ constexpr bool direct_forward_is_right() {
   }
 }
 
+template <HasFuse Op>
+constexpr bool fuse_is_right() {
+  using F = Signature<&Op::fuse>;
+  if constexpr (HasOutput<Op>) {
+    return RuleFuse<Op, typename F::Type, typename Traits<Op>::Required::Fuse>::ok;
+  } else if constexpr (!F::callable) {
+    return RuleFuse<Op, typename F::Type, AnyTensor(Stream&)>::ok;
+  } else if constexpr (F::arity == 0 || !Structured<AnyTensor, typename F::Result>::is_result) {
+    return RuleFuse<Op, typename F::Type, AnyTensor(Stream&)>::ok;
+  } else {
+    return RuleFuse<Op, typename F::Type, typename Traits<Op>::Required::Fuse>::ok;
+  }
+}
+
 template <HasReference Op>
 constexpr bool reference_is_right() {
   using F = Signature<&Op::reference>;
-  constexpr bool derived = HasOutput<Op> || HasForward<Op>;
+  constexpr bool derived = HasOutput<Op> || HasFuse<Op> || HasForward<Op>;
   if constexpr (derived) {
     return RuleReference<Op, typename F::Type, typename Traits<Op>::Required::Reference>::ok;
   } else if constexpr (!F::callable) {
@@ -87,6 +101,8 @@ template <class Op>
 constexpr bool origin_is_right() {
   if constexpr (HasOutput<Op>) {
     return output_is_right<Op>();
+  } else if constexpr (HasFuse<Op>) {
+    return fuse_is_right<Op>();
   } else if constexpr (HasForward<Op>) {
     return direct_forward_is_right<Op>();
   } else {
@@ -159,13 +175,13 @@ constexpr bool compute_is_right() {
   using Required = typename Traits<Op>::Required;
   bool ok = true;
   if constexpr (HasOutput<Op>) {
-    constexpr bool computed = has_compute_rule<Op> || HasReference<Op>;
+    constexpr bool computed = has_compute_rule<Op> || HasFuse<Op> || HasReference<Op>;
     static_assert(computed,
                   "kiln: there is a rule 'output', but nothing computes it; add a kernel and layer "
                   "Cube, or a rule 'reference' and Default<Cube>");
     ok = computed;
   } else {
-    constexpr bool allocated = !(HasKernel<Op> || HasReduction<Op> || HasView<Op>);
+    constexpr bool allocated = is_direct<Op> || !has_compute_rule<Op>;
     static_assert(allocated,
                   "kiln: a kernel needs the rule 'output', which says what is allocated for it");
     ok = allocated;
@@ -196,6 +212,7 @@ constexpr bool rules_are_right() {
                     "rule that computes, where there is no 'output')");
       ok = ok && counted;
     }
+    if constexpr (HasFuse<Op>) ok = ok && fuse_is_right<Op>();
     if constexpr (HasReference<Op>) ok = ok && reference_is_right<Op>();
     return ok && gradient_is_right<Op>();
   } else {
@@ -222,11 +239,15 @@ constexpr bool layers_are_right() {
                 "kiln: layer Cube is listed, but there is no rule 'webgpu_kernel', "
                 "'webgpu_forward', 'reduction' or 'view' (or it is "
                 "overloaded); add it, or list Default<Cube> to run the reference");
-  static_assert(!fusion || HasOutput<Op>,
-                "kiln: layer Fusion is listed, but there is no rule 'output' (or it is "
-                "overloaded); add: static TensorSpec "
-                "output(const TensorSpec&, ... one per input); or, where the shape depends on "
-                "values, leave Fusion out: 'webgpu_forward' then runs at once");
+  static_assert(
+      !fusion || HasOutput<Op> || HasFuse<Op>,
+      "kiln: layer Fusion is listed, but there is neither a rule 'output' nor 'fuse' (or it is "
+      "overloaded); add: static TensorSpec "
+      "output(const TensorSpec&, ... one per input); or, where the shape depends on "
+      "values, leave Fusion out: 'webgpu_forward' then runs at once");
+  static_assert(fusion || !HasFuse<Op>,
+                "kiln: there is a rule 'fuse', but layer Fusion is not listed; list it, or remove "
+                "the rule");
   static_assert(!is_direct<Op> || !selects<Op, Default<Fusion>>,
                 "kiln: Default<Fusion> is listed, but 'webgpu_forward' without a rule 'output' "
                 "runs at once; add 'output', or remove Default<Fusion>");

@@ -8,7 +8,8 @@ namespace kiln {
 struct Autodiff {};
 /// The compute runtimes: rule `webgpu_kernel`, `webgpu_forward`, `reduction` or `view`.
 struct Cube {};
-/// Shapes before values: rule `output`. An operation without it runs at once.
+/// Shapes before values: rule `output`, or a lazy registration by hand, `fuse`. An operation
+/// without either runs at once.
 struct Fusion {};
 
 /// The layer follows from the `reference` rule: Default<Autodiff> differentiates it, Default<Cube>

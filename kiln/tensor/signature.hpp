@@ -10,6 +10,10 @@
 #include "kiln/dispatch/client.hpp"
 #include "kiln/kernel/launch.hpp"
 
+namespace kiln {
+class Stream;
+}  // namespace kiln
+
 namespace kiln::detail {
 
 /// The plain function type of a pointer to a static or const member function.
@@ -74,6 +78,7 @@ struct Expected<Spec, std::index_sequence<I...>> {
 
   using Output = Spec(Repeat<const TensorSpec&, I>...);
   using Reference = Result<AnyTensor>(Repeat<const AnyTensor&, I>...);
+  using Fuse = Result<AnyTensor>(Stream&, Repeat<const AnyTensor&, I>...);
   using Reduction = kiln::Reduction(const TensorSpec&);
   using View = std::optional<Layout>(const Layout&);
   template <class Launches>
@@ -142,6 +147,13 @@ struct RuleDirectForward {
                 "kiln: rule 'webgpu_forward' has the wrong type; without a rule 'output' it must "
                 "be: RawTensor (or R<RawTensor>) webgpu_forward(webgpu::Client&, const RawTensor&, "
                 "... one per input)");
+};
+template <class Op, class Yours, class Required>
+struct RuleFuse {
+  static constexpr bool ok = std::is_same_v<Yours, Required>;
+  static_assert(ok,
+                "kiln: rule 'fuse' has the wrong type; it must be: AnyTensor (or R<AnyTensor>) "
+                "fuse(Stream&, const AnyTensor&, ... one per input)");
 };
 template <class Op, class Yours, class Required>
 struct RuleReduction {

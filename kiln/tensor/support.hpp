@@ -7,6 +7,10 @@
 
 #include "kiln/autodiff/node.hpp"
 
+namespace kiln {
+class Stream;
+}  // namespace kiln
+
 namespace kiln::detail {
 
 /// Throws UnsupportedError: the operation has a backward rule, but for another runtime than the
@@ -40,6 +44,9 @@ std::vector<AnyTensor> attach_direct(std::string_view op, std::span<const std::s
                                      std::span<const RawTensor> results, const Device& device,
                                      const GradRule& rule, std::span<const AnyTensor> in,
                                      std::shared_ptr<const void> attributes);
+
+/// Where work on `device` is queued.
+Stream& stream_of(const Device& device);
 
 /// Puts a node on results that exist already.
 std::vector<AnyTensor> attach_to(std::string_view op, std::span<const AnyTensor> results,

@@ -27,6 +27,8 @@ concept HasKernel = requires { &Op::webgpu_kernel; };
 template <class Op>
 concept HasForward = requires { &Op::webgpu_forward; };
 template <class Op>
+concept HasFuse = requires { &Op::fuse; };
+template <class Op>
 concept HasReduction = requires { &Op::reduction; };
 template <class Op>
 concept HasView = requires { &Op::view; };
@@ -57,7 +59,7 @@ inline constexpr bool selects<Op, Layer> = []<class... L>(Layers<L...>) {
 
 /// An operation whose shapes depend on values: it runs at once, when it is applied.
 template <class Op>
-inline constexpr bool is_direct = HasForward<Op> && !HasOutput<Op>;
+inline constexpr bool is_direct = HasForward<Op> && !HasOutput<Op> && !HasFuse<Op>;
 
 /// The rule that says how many inputs there are and how the result is structured. `Extra` of its
 /// parameters are no inputs.
@@ -72,6 +74,8 @@ template <class Op>
 constexpr auto origin_of() {
   if constexpr (HasOutput<Op>) {
     return Origin<Signature<&Op::output>, TensorSpec, 0>{};
+  } else if constexpr (HasFuse<Op>) {
+    return Origin<Signature<&Op::fuse>, AnyTensor, 1>{};
   } else if constexpr (HasForward<Op>) {
     return Origin<Signature<&Op::webgpu_forward>, RawTensor, 1>{};
   } else {

@@ -1,5 +1,5 @@
 // An operation that needs values to know its shape cannot be lazy.
-// expect: layer Fusion is listed, but there is no rule 'output'
+// expect: layer Fusion is listed, but there is neither a rule 'output' nor 'fuse'
 // expect: leave Fusion out: 'webgpu_forward' then runs at once
 #include "kiln/kiln.hpp"
 
