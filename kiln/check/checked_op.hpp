@@ -43,18 +43,6 @@ constexpr std::size_t arity() {
   }
 }
 
-/// A result, structured or not, as a list.
-template <class Op, class Result>
-std::vector<AnyTensor> listed(const Op& op, std::span<const AnyTensor> in, const Result& result) {
-  if constexpr (std::is_base_of_v<AnyTensor, Result>) {
-    return {result};
-  } else {
-    std::vector<AnyTensor> leaves;
-    detail::flatten(detail::output_of(op, detail::specs_of<Op>(in)), result, leaves);
-    return leaves;
-  }
-}
-
 template <class Op, class Reference>
 CheckedOp erase(const Op& op, const Reference& reference) {
   constexpr std::size_t n = arity<Op>();
@@ -67,24 +55,20 @@ CheckedOp erase(const Op& op, const Reference& reference) {
   }
   checked.run = [op](std::span<const AnyTensor> in) {
     const auto call = [&](const auto&... t) { return apply(op, t...); };
-    return listed(op, in, detail::spread<n>(in, call));
+    return detail::flat<AnyTensor>(detail::spread<n>(in, call));
   };
   if constexpr (detail::HasOutput<Op>) {
     const auto& names = detail::output_names<Op>;
     checked.outputs.assign(names.begin(), names.end());
     checked.output = [op](std::span<const TensorSpec> in) {
-      const auto spec = detail::output_of(op, in);
-      std::vector<TensorSpec> specs;
-      detail::flatten(spec, spec, specs);
-      return specs;
+      return detail::flat<TensorSpec>(detail::output_of(op, in));
     };
-    checked.differentiable = detail::has_gradient_rule<Op> ||
-                             detail::selects<Op, Default<Autodiff>> ||
-                             !(detail::has_compute_rule<Op> || detail::HasReduction<Op>);
   }
+  checked.differentiable = detail::has_gradient_rule<Op> ||
+                           detail::selects<Op, Default<Autodiff>> || !detail::has_compute_rule<Op>;
   if constexpr (!std::is_same_v<Reference, std::nullptr_t>) {
-    checked.reference = [op, reference](std::span<const AnyTensor> in) {
-      return listed(op, in, detail::spread<n>(in, reference));
+    checked.reference = [reference](std::span<const AnyTensor> in) {
+      return detail::flat<AnyTensor>(detail::spread<n>(in, reference));
     };
   } else {
     checked.body = detail::body_of(op);

@@ -4,27 +4,37 @@
 namespace kiln {
 namespace detail {
 
+/// The reference on tensors outside of any gradient graph, for a gradient rule to be put on.
 template <class Op>
-std::shared_ptr<const void> attributes_of(const Op& op) {
-  if constexpr (std::is_empty_v<Op>) {
-    static const auto stateless = std::make_shared<const Op>();
-    return stateless;
-  } else {
-    return std::make_shared<const Op>(op);
-  }
+typename Traits<Op>::template Result<AnyTensor> detached_reference(const Op& op,
+                                                                   std::span<const AnyTensor> in) {
+  return spread<Traits<Op>::arity>(in,
+                                   [&](const auto&... t) { return op.reference(t.detach()...); });
 }
 
-/// Runs the rules of an operation that is neither elementwise nor a plain composite.
-template <class Op>
+/// The operation's own lazy registration.
+template <HasFuse Op>
+typename Traits<Op>::template Result<AnyTensor> fused(const Op& op, const Device& device,
+                                                      std::span<const AnyTensor> in) {
+  return spread<Traits<Op>::arity>(
+      in, [&](const auto&... t) { return op.fuse(stream_of(device), t.detach()...); });
+}
+
+/// Runs the rules of an operation whose result `output` describes.
+template <HasOutput Op>
 typename Traits<Op>::template Result<AnyTensor> apply_rules(const Op& op, const Device& device,
                                                             std::span<const AnyTensor> in) {
-  using Spec = typename Traits<Op>::Spec;
-  const Spec spec = output_of(op, specs_of<Op>(in));
-  std::vector<TensorSpec> specs;
-  flatten(spec, spec, specs);
+  const typename Traits<Op>::Spec spec = output_of(op, specs_of(in));
+  const std::vector<TensorSpec> specs = flat<TensorSpec>(spec);
   const std::shared_ptr<const void> attributes = attributes_of(op);
   std::vector<AnyTensor> out;
-  if constexpr (HasReduction<Op>) {
+  if constexpr (HasFuse<Op>) {
+    const auto result = fused(op, device, in);
+    out = flat<AnyTensor>(result);
+    check_results(Op::name, output_names<Op>, specs, out);
+    compare_plain<AnyTensor>({Op::name, "fuse"}, spec, result);
+    out = attach_to(Op::name, out, device, rule_of<Op>, in, attributes);
+  } else if constexpr (HasReduction<Op>) {
     out = run({Op::name, op.reduction(in[0].spec())}, device, specs, rule_of<Op>, in, attributes);
   } else if constexpr (has_compute_rule<Op>) {
     out = run({Op::name, RuleCall{&table_of<Op>, attributes}}, device, specs, rule_of<Op>, in,
@@ -32,19 +42,48 @@ typename Traits<Op>::template Result<AnyTensor> apply_rules(const Op& op, const 
   } else {
     // A composite with an output rule: its values come from the reference, its gradient perhaps
     // from a rule of its own.
-    std::vector<AnyTensor> inner;
-    for (const AnyTensor& t : in) inner.push_back(has_gradient_rule<Op> ? t.detach() : t);
-    const auto result = spread<Traits<Op>::arity>(
-        std::span<const AnyTensor>(inner), [&](const auto&... t) { return op.reference(t...); });
-    flatten(spec, result, out);
+    const auto result = [&] {
+      if constexpr (has_gradient_rule<Op>) {
+        return detached_reference(op, in);
+      } else {
+        return spread<Traits<Op>::arity>(in, [&](const auto&... t) { return op.reference(t...); });
+      }
+    }();
+    out = flat<AnyTensor>(result);
     check_results(Op::name, output_names<Op>, specs, out);
+    compare_plain<AnyTensor>({Op::name, "the reference"}, spec, result);
     if constexpr (has_gradient_rule<Op>)
       out = attach_to(Op::name, out, device, rule_of<Op>, in, attributes);
   }
-  if constexpr (std::is_same_v<Spec, TensorSpec>) {
-    return out[0];
+  return structure<Op>(spec, std::span<const AnyTensor>(out));
+}
+
+/// Runs an operation without an output rule: only its results describe them. The results get the
+/// operation's gradient rule.
+template <class Op>
+typename Traits<Op>::template Result<AnyTensor> apply_now(const Op& op, const Device& device,
+                                                          std::span<const AnyTensor> in) {
+  std::vector<AnyTensor> out;
+  if constexpr (is_direct<Op>) {
+    webgpu::Client client(device.shared_runtime(), Op::name);
+    std::vector<RawTensor> raw;
+    for (const AnyTensor& t : in) raw.push_back(t.value().raw());
+    const auto given = spread<Traits<Op>::arity>(
+        std::span<const RawTensor>(raw),
+        [&](const auto&... x) { return op.webgpu_forward(client, x...); });
+    out = attach_direct(Op::name, output_names<Op>, flat<RawTensor>(given), device, rule_of<Op>, in,
+                        applied(op, given));
+    return structure<Op>(given, std::span<const AnyTensor>(out));
   } else {
-    return structure<Op>(spec, std::span<const AnyTensor>(out));
+    const auto given = [&] {
+      if constexpr (HasFuse<Op>) {
+        return fused(op, device, in);
+      } else {
+        return detached_reference(op, in);
+      }
+    }();
+    out = attach_to(Op::name, flat<AnyTensor>(given), device, rule_of<Op>, in, applied(op, given));
+    return structure<Op>(given, std::span<const AnyTensor>(out));
   }
 }
 
@@ -63,24 +102,22 @@ auto apply(const Op& op, const T&... tensors) {
                 "kiln: apply takes an operation and its tensors");
   static_assert(sizeof...(T) > 0,
                 "kiln: an operation without inputs is applied to a device: apply(op, device)");
+  static_assert(detail::well_formed<Op>());
   if constexpr (detail::HasBody<Op>) {
     static_assert(sizeof...(T) == detail::Signature<&Op::body>::arity,
                   "kiln: apply got another number of tensors than 'body' takes");
     const std::array<AnyTensor, sizeof...(T)> in{tensors...};
     return run_elementwise(Op::name, detail::body_of(op), detail::param_values(op), in);
   } else {
-    static_assert(detail::well_formed<Op>());
     static_assert(sizeof...(T) == detail::Traits<Op>::arity,
                   "kiln: apply got another number of tensors than the rules take");
     const std::array<AnyTensor, sizeof...(T)> in{tensors...};
     const Device device = common_device(Op::name, detail::input_names<Op>, in);
     if constexpr (detail::HasOutput<Op>) {
       return detail::apply_rules(op, device, in);
-    } else if constexpr (detail::has_gradient_rule<Op>) {
-      const AnyTensor bare = op.reference(tensors.detach()...);
-      return detail::attach_to(Op::name, {&bare, 1}, device, detail::rule_of<Op>, in,
-                               detail::attributes_of(op))
-          .front();
+    } else if constexpr (detail::is_direct<Op> || detail::HasFuse<Op> ||
+                         detail::has_gradient_rule<Op>) {
+      return detail::apply_now(op, device, in);
     } else {
       return op.reference(tensors...);
     }
@@ -93,7 +130,11 @@ auto apply(const Op& op, const Device& device) {
   static_assert(detail::well_formed<Op>());
   static_assert(detail::Traits<Op>::arity == 0,
                 "kiln: this operation takes tensors: apply(op, tensors...)");
-  return detail::apply_rules(op, device, {});
+  if constexpr (detail::HasOutput<Op>) {
+    return detail::apply_rules(op, device, {});
+  } else {
+    return detail::apply_now(op, device, {});
+  }
 }
 
 }  // namespace kiln

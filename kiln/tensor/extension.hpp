@@ -1,90 +1,10 @@
 #pragma once
 /// What a struct of rules must look like, and how it says so when it does not.
-#include <concepts>
-#include <string_view>
-
 #include "kiln/support/fields.hpp"
-#include "kiln/tensor/layers.hpp"
-#include "kiln/tensor/signature.hpp"
+#include "kiln/tensor/traits.hpp"
 
 namespace kiln {
 namespace detail {
-
-template <class Op>
-concept HasName = requires {
-  { Op::name } -> std::convertible_to<std::string_view>;
-};
-template <class Op>
-concept HasInputs = requires { std::size(Op::inputs); };
-template <class Op>
-concept HasOutputs = requires { std::size(Op::outputs); };
-template <class Op>
-concept HasLayers = requires { typename Op::layers; };
-template <class Op>
-concept HasBody = requires { &Op::body; };
-template <class Op>
-concept HasOutput = requires { &Op::output; };
-template <class Op>
-concept HasKernel = requires { &Op::webgpu_kernel; };
-template <class Op>
-concept HasForward = requires { &Op::webgpu_forward; };
-template <class Op>
-concept HasReduction = requires { &Op::reduction; };
-template <class Op>
-concept HasView = requires { &Op::view; };
-template <class Op>
-concept HasSaved = requires { typename Op::Saved; };
-template <class Op>
-concept HasSave = requires { &Op::save; };
-template <class Op>
-concept HasBackward = requires { &Op::backward; };
-template <class Op>
-concept HasWebgpuBackward = requires { &Op::webgpu_backward; };
-template <class Op>
-concept HasReference = requires { &Op::reference; };
-
-template <class Op>
-inline constexpr bool has_compute_rule =
-    HasKernel<Op> || HasForward<Op> || HasReduction<Op> || HasView<Op>;
-template <class Op>
-inline constexpr bool has_gradient_rule = HasBackward<Op> || HasWebgpuBackward<Op>;
-
-template <class Op, class Layer>
-inline constexpr bool selects = false;
-template <class Op, class Layer>
-  requires HasLayers<Op>
-inline constexpr bool selects<Op, Layer> = []<class... L>(Layers<L...>) {
-  return (std::is_same_v<L, Layer> || ...);
-}(typename Op::layers{});
-
-/// What `output` returns; where there is none the result is one tensor.
-template <class Op>
-struct SpecOf {
-  using Type = TensorSpec;
-};
-template <HasOutput Op>
-struct SpecOf<Op> {
-  using Type = typename Signature<&Op::output>::Result;
-};
-
-/// Inputs, results and required rule types, all derived from `output` (from `reference` where there
-/// is none).
-template <class Op>
-struct Traits {
-  static constexpr std::size_t count() {
-    if constexpr (HasOutput<Op>) {
-      return Signature<&Op::output>::arity;
-    } else {
-      return Signature<&Op::reference>::arity;
-    }
-  }
-  static constexpr std::size_t arity = count();
-  using Spec = typename SpecOf<Op>::Type;
-  using Indices = std::make_index_sequence<arity>;
-  using Required = Expected<Spec, Indices>;
-  template <class Leaf>
-  using Result = typename Structured<Spec>::template Of<Leaf>;
-};
 
 template <class T>
 inline constexpr bool holds_tensor =
@@ -100,29 +20,101 @@ constexpr bool saved_is_plain() {
   return decltype(with_fields(std::declval<Saved&>(), plain))::value;
 }
 
-/// `output` first: everything else is derived from it, so one fault makes one error.
-template <class Op>
+/// A body is a rule for every layer, and the only one.
+template <HasBody Op>
+constexpr bool body_is_right() {
+  static_assert(!HasOutput<Op> && !has_compute_rule<Op> && !has_gradient_rule<Op>,
+                "kiln: rule 'body' says shape, kernel and gradient already; remove the rules "
+                "'output', 'webgpu_kernel', 'backward' and the like, or the rule 'body'");
+  using F = Signature<&Op::body>;
+  if constexpr (F::callable) {
+    using Required = typename ExpectedBody<std::make_index_sequence<F::arity>>::Type;
+    return RuleBody<Op, typename F::Type, Required>::ok;
+  } else {
+    return RuleBody<Op, typename F::Type, Expr(Expr)>::ok;
+  }
+}
+
+template <HasOutput Op>
 constexpr bool output_is_right() {
-  if constexpr (HasOutput<Op>) {
-    using F = Signature<&Op::output>;
-    static_assert(F::callable, "kiln: rule 'output' must be a static or a const member function");
-    if constexpr (F::callable) {
-      constexpr bool result = Structured<typename F::Result>::is_result;
-      static_assert(result,
-                    "kiln: rule 'output' must return TensorSpec, or an aggregate template "
-                    "R<TensorSpec> of specs and plain values");
-      if constexpr (result) {
-        using T = Traits<Op>;
-        return RuleOutput<Op, typename F::Type, typename T::Required::Output>::ok;
-      }
+  using F = Signature<&Op::output>;
+  static_assert(F::callable, "kiln: rule 'output' must be a static or a const member function");
+  if constexpr (F::callable) {
+    constexpr bool result = Structured<TensorSpec, typename F::Result>::is_result;
+    static_assert(result,
+                  "kiln: rule 'output' must return TensorSpec, or an aggregate template "
+                  "R<TensorSpec> of specs and plain values");
+    if constexpr (result) {
+      return RuleOutput<Op, typename F::Type, typename Traits<Op>::Required::Output>::ok;
+    } else {
+      return false;
     }
+  } else {
     return false;
+  }
+}
+
+template <HasForward Op>
+constexpr bool direct_forward_is_right() {
+  using F = Signature<&Op::webgpu_forward>;
+  if constexpr (!F::callable) {
+    return RuleDirectForward<Op, typename F::Type, RawTensor(webgpu::Client&)>::ok;
+  } else if constexpr (F::arity == 0 || !Structured<RawTensor, typename F::Result>::is_result) {
+    return RuleDirectForward<Op, typename F::Type, RawTensor(webgpu::Client&)>::ok;
+  } else {
+    return RuleDirectForward<Op, typename F::Type,
+                             typename Traits<Op>::Required::DirectForward>::ok;
+  }
+}
+
+template <HasFuse Op>
+constexpr bool fuse_is_right() {
+  using F = Signature<&Op::fuse>;
+  if constexpr (HasOutput<Op>) {
+    return RuleFuse<Op, typename F::Type, typename Traits<Op>::Required::Fuse>::ok;
+  } else if constexpr (!F::callable) {
+    return RuleFuse<Op, typename F::Type, AnyTensor(Stream&)>::ok;
+  } else if constexpr (F::arity == 0 || !Structured<AnyTensor, typename F::Result>::is_result) {
+    return RuleFuse<Op, typename F::Type, AnyTensor(Stream&)>::ok;
+  } else {
+    return RuleFuse<Op, typename F::Type, typename Traits<Op>::Required::Fuse>::ok;
+  }
+}
+
+template <HasReference Op>
+constexpr bool reference_is_right() {
+  using F = Signature<&Op::reference>;
+  constexpr bool derived = HasOutput<Op> || HasFuse<Op> || HasForward<Op>;
+  if constexpr (derived) {
+    return RuleReference<Op, typename F::Type, typename Traits<Op>::Required::Reference>::ok;
+  } else if constexpr (!F::callable) {
+    return RuleReference<Op, typename F::Type, AnyTensor(const AnyTensor&)>::ok;
+  } else if constexpr (!Structured<AnyTensor, typename F::Result>::is_result) {
+    return RuleReference<Op, typename F::Type, AnyTensor(const AnyTensor&)>::ok;
+  } else {
+    return RuleReference<Op, typename F::Type, typename Traits<Op>::Required::Reference>::ok;
+  }
+}
+
+/// The rule that everything else is derived from comes first, so one fault makes one error.
+template <class Op>
+constexpr bool origin_is_right() {
+  if constexpr (HasOutput<Op>) {
+    return output_is_right<Op>();
+  } else if constexpr (HasFuse<Op>) {
+    return fuse_is_right<Op>();
+  } else if constexpr (HasForward<Op>) {
+    return direct_forward_is_right<Op>();
   } else {
     constexpr bool reference = HasReference<Op>;
     static_assert(reference,
                   "kiln: the operation has neither 'body' nor 'output' nor 'reference': nothing "
                   "says what it computes");
-    return reference;
+    if constexpr (reference) {
+      return reference_is_right<Op>();
+    } else {
+      return false;
+    }
   }
 }
 
@@ -155,40 +147,73 @@ constexpr bool gradient_is_right() {
   return ok;
 }
 
+/// The rules that work on one tensor and give one.
+template <class Op>
+constexpr bool one_tensor_rules_are_right() {
+  using T = Traits<Op>;
+  using Required = typename T::Required;
+  bool ok = true;
+  if constexpr (HasReduction<Op>) {
+    ok = RuleReduction<Op, typename Signature<&Op::reduction>::Type,
+                       typename Required::Reduction>::ok;
+  }
+  if constexpr (HasView<Op>)
+    ok = ok && RuleView<Op, typename Signature<&Op::view>::Type, typename Required::View>::ok;
+  if constexpr (HasReduction<Op> || HasView<Op>) {
+    constexpr bool one = T::arity == 1 && T::one_result;
+    static_assert(one,
+                  "kiln: the rules 'reduction' and 'view' make one tensor of one; 'output' must "
+                  "be: TensorSpec output(const TensorSpec&)");
+    ok = ok && one;
+  }
+  return ok;
+}
+
+/// What computes the result the `output` rule describes.
+template <class Op>
+constexpr bool compute_is_right() {
+  using Required = typename Traits<Op>::Required;
+  bool ok = true;
+  if constexpr (HasOutput<Op>) {
+    constexpr bool computed = has_compute_rule<Op> || HasFuse<Op> || HasReference<Op>;
+    static_assert(computed,
+                  "kiln: there is a rule 'output', but nothing computes it; add a kernel and layer "
+                  "Cube, or a rule 'reference' and Default<Cube>");
+    ok = computed;
+  } else {
+    constexpr bool allocated = is_direct<Op> || !has_compute_rule<Op>;
+    static_assert(allocated,
+                  "kiln: a kernel needs the rule 'output', which says what is allocated for it");
+    ok = allocated;
+  }
+  if constexpr (HasKernel<Op> && HasOutput<Op>) {
+    constexpr bool named = HasInputs<Op>;
+    static_assert(named,
+                  "kiln: rule 'webgpu_kernel' needs the operands' names; add: static constexpr "
+                  "std::array inputs = {\"lhs\", ...};");
+    ok = ok && RuleKernel<Op, typename Signature<&Op::webgpu_kernel>::Type, Required>::ok;
+  }
+  if constexpr (HasForward<Op> && HasOutput<Op>) {
+    ok = ok && RuleForward<Op, typename Signature<&Op::webgpu_forward>::Type,
+                           typename Required::Forward>::ok;
+  }
+  return ok && one_tensor_rules_are_right<Op>();
+}
+
 /// Every rule that is there has the right type, whichever layers are listed.
 template <class Op>
 constexpr bool rules_are_right() {
-  if constexpr (HasBody<Op>) {
-    return true;
-  } else if constexpr (output_is_right<Op>()) {
-    using T = Traits<Op>;
-    using Required = typename T::Required;
-    bool ok = true;
-    if constexpr (has_compute_rule<Op>) {
-      constexpr bool output = HasOutput<Op>;
-      static_assert(output,
-                    "kiln: a kernel needs the rule 'output', which says what is allocated for it");
-    }
-    if constexpr (HasKernel<Op> && HasOutput<Op>) {
-      constexpr bool named = HasInputs<Op>;
-      static_assert(named,
-                    "kiln: rule 'webgpu_kernel' needs the operands' names; add: static constexpr "
-                    "std::array inputs = {\"lhs\", ...};");
-      ok = ok && RuleKernel<Op, typename Signature<&Op::webgpu_kernel>::Type, Required>::ok;
-    }
+  if constexpr (origin_is_right<Op>()) {
+    bool ok = compute_is_right<Op>();
     if constexpr (HasInputs<Op>) {
-      constexpr bool counted = std::size(Op::inputs) == T::arity;
-      static_assert(counted, "kiln: 'inputs' must name as many operands as rule 'output' takes");
+      constexpr bool counted = std::size(Op::inputs) == Traits<Op>::arity;
+      static_assert(counted,
+                    "kiln: 'inputs' must name as many operands as rule 'output' takes (or the "
+                    "rule that computes, where there is no 'output')");
       ok = ok && counted;
     }
-    if constexpr (HasForward<Op>) {
-      ok = ok && RuleForward<Op, typename Signature<&Op::webgpu_forward>::Type,
-                             typename Required::Forward>::ok;
-    }
-    if constexpr (HasReference<Op> && HasOutput<Op>) {
-      ok = ok && RuleReference<Op, typename Signature<&Op::reference>::Type,
-                               typename Required::Reference>::ok;
-    }
+    if constexpr (HasFuse<Op>) ok = ok && fuse_is_right<Op>();
+    if constexpr (HasReference<Op>) ok = ok && reference_is_right<Op>();
     return ok && gradient_is_right<Op>();
   } else {
     return false;
@@ -198,13 +223,12 @@ constexpr bool rules_are_right() {
 /// Every listed layer has its rule, and every rule its layer.
 template <class Op>
 constexpr bool layers_are_right() {
-  if constexpr (HasBody<Op>) return true;  // a body is a rule for every layer
   constexpr bool autodiff = selects<Op, Autodiff>;
   constexpr bool cube = selects<Op, Cube>;
   constexpr bool fusion = selects<Op, Fusion>;
   constexpr bool by_default =
       selects<Op, Default<Autodiff>> || selects<Op, Default<Cube>> || selects<Op, Default<Fusion>>;
-  static_assert(HasLayers<Op> || HasBody<Op>,
+  static_assert(HasLayers<Op>,
                 "kiln: the operation selects no layers; add: using layers = Layers<Autodiff, Cube, "
                 "Fusion>; or their Default<...>");
   static_assert(!autodiff || has_gradient_rule<Op>,
@@ -215,18 +239,26 @@ constexpr bool layers_are_right() {
                 "kiln: layer Cube is listed, but there is no rule 'webgpu_kernel', "
                 "'webgpu_forward', 'reduction' or 'view' (or it is "
                 "overloaded); add it, or list Default<Cube> to run the reference");
-  static_assert(!fusion || HasOutput<Op>,
-                "kiln: layer Fusion is listed, but there is no rule 'output' (or it is "
-                "overloaded); add: static TensorSpec "
-                "output(const TensorSpec&, ... one per input)");
-  static_assert(autodiff || !has_gradient_rule<Op> || HasBody<Op>,
+  static_assert(
+      !fusion || HasOutput<Op> || HasFuse<Op>,
+      "kiln: layer Fusion is listed, but there is neither a rule 'output' nor 'fuse' (or it is "
+      "overloaded); add: static TensorSpec "
+      "output(const TensorSpec&, ... one per input); or, where the shape depends on "
+      "values, leave Fusion out: 'webgpu_forward' then runs at once");
+  static_assert(fusion || !HasFuse<Op>,
+                "kiln: there is a rule 'fuse', but layer Fusion is not listed; list it, or remove "
+                "the rule");
+  static_assert(!is_direct<Op> || !selects<Op, Default<Fusion>>,
+                "kiln: Default<Fusion> is listed, but 'webgpu_forward' without a rule 'output' "
+                "runs at once; add 'output', or remove Default<Fusion>");
+  static_assert(autodiff || !has_gradient_rule<Op>,
                 "kiln: there is a rule 'backward', but layer Autodiff is not listed; list it, or "
                 "remove the rule");
-  static_assert(cube || !has_compute_rule<Op> || HasBody<Op>,
+  static_assert(cube || !has_compute_rule<Op>,
                 "kiln: there is a rule 'webgpu_kernel', 'webgpu_forward', 'reduction' or 'view', "
                 "but layer Cube is not listed; list it, "
                 "or remove the rule");
-  static_assert(fusion || !HasOutput<Op> || HasBody<Op>,
+  static_assert(fusion || !HasOutput<Op>,
                 "kiln: there is a rule 'output', but layer Fusion is not listed; list it, or "
                 "remove the rule");
   static_assert(!by_default || HasReference<Op>,
@@ -240,7 +272,11 @@ constexpr bool well_formed() {
   static_assert(
       named,
       "kiln: the operation has no name; add: static constexpr std::string_view name = \"...\";");
-  return named && layers_are_right<Op>() && rules_are_right<Op>();
+  if constexpr (HasBody<Op>) {
+    return named && body_is_right<Op>();
+  } else {
+    return named && layers_are_right<Op>() && rules_are_right<Op>();
+  }
 }
 
 }  // namespace detail

@@ -1,6 +1,7 @@
 #pragma once
 /// The types of rules: what a rule of the user's is, and what it should be.
 #include <cstddef>
+#include <optional>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -8,6 +9,10 @@
 #include "kiln/autodiff/node.hpp"
 #include "kiln/dispatch/client.hpp"
 #include "kiln/kernel/launch.hpp"
+
+namespace kiln {
+class Stream;
+}  // namespace kiln
 
 namespace kiln::detail {
 
@@ -34,26 +39,34 @@ struct SignatureOf<R (C::*)(A...) const noexcept> : SignatureOf<R (*)(A...)> {};
 template <auto Rule>
 using Signature = SignatureOf<decltype(Rule)>;
 
-/// R<TensorSpec>, and the same aggregate of other leaves.
-template <class T>
+/// `Leaf` or R<Leaf>, and the same aggregate of other leaves.
+template <class Leaf, class T>
 struct Structured {
   static constexpr bool is_result = false;
 };
-template <>
-struct Structured<TensorSpec> {
+template <class Leaf>
+struct Structured<Leaf, Leaf> {
   static constexpr bool is_result = true;
-  template <class Leaf>
-  using Of = Leaf;
+  template <class Other>
+  using Of = Other;
 };
-template <template <class> class R>
-struct Structured<R<TensorSpec>> {
-  static constexpr bool is_result = true;
-  template <class Leaf>
-  using Of = R<Leaf>;
+template <class Leaf, template <class> class R>
+struct Structured<Leaf, R<Leaf>> {
+  static constexpr bool is_result = std::is_aggregate_v<R<Leaf>>;  // no std::vector
+  template <class Other>
+  using Of = R<Other>;
 };
 
 template <class T, std::size_t>
 using Repeat = T;
+
+/// What the rule `body` with N inputs must be.
+template <class Indices>
+struct ExpectedBody;
+template <std::size_t... I>
+struct ExpectedBody<std::index_sequence<I...>> {
+  using Type = Expr(Repeat<Expr, I>...);
+};
 
 /// What each rule of an operation with N inputs and results shaped like `Spec` must be.
 template <class Spec, class Indices>
@@ -61,16 +74,20 @@ struct Expected;
 template <class Spec, std::size_t... I>
 struct Expected<Spec, std::index_sequence<I...>> {
   template <class Leaf>
-  using Result = typename Structured<Spec>::template Of<Leaf>;
+  using Result = typename Structured<TensorSpec, Spec>::template Of<Leaf>;
 
   using Output = Spec(Repeat<const TensorSpec&, I>...);
   using Reference = Result<AnyTensor>(Repeat<const AnyTensor&, I>...);
+  using Fuse = Result<AnyTensor>(Stream&, Repeat<const AnyTensor&, I>...);
+  using Reduction = kiln::Reduction(const TensorSpec&);
+  using View = std::optional<Layout>(const Layout&);
   template <class Launches>
   using Kernel = Launches(Repeat<const Operand&, I>..., const Result<Operand>&);
   template <class Launches>
   using KernelWithLimits = Launches(Repeat<const Operand&, I>..., const Result<Operand>&,
                                     const Limits&);
   using Forward = Result<RawTensor>(webgpu::Client&, Repeat<const RawTensor&, I>..., const Spec&);
+  using DirectForward = Result<RawTensor>(webgpu::Client&, Repeat<const RawTensor&, I>...);
   template <class Saved>
   using Save = Saved(const Saver&, Repeat<const AnyTensor&, I>..., const Result<AnyTensor>&);
   template <class Saved>
@@ -79,6 +96,13 @@ struct Expected<Spec, std::index_sequence<I...>> {
 
 // Each rule has a struct of its own, so that its name and both types are part of the compiler's
 // message.
+template <class Op, class Yours, class Required>
+struct RuleBody {
+  static constexpr bool ok = std::is_same_v<Yours, Required> && !std::is_same_v<Yours, Expr()>;
+  static_assert(ok,
+                "kiln: rule 'body' has the wrong type; it must be: Expr body(Expr, ... one per "
+                "input, at least one), static or const");
+};
 template <class Op, class Yours, class Required>
 struct RuleOutput {
   static constexpr bool ok = std::is_same_v<Yours, Required>;
@@ -89,10 +113,10 @@ struct RuleOutput {
 template <class Op, class Yours, class Required>
 struct RuleReference {
   static constexpr bool ok = std::is_same_v<Yours, Required>;
-  static_assert(ok,
-                "kiln: rule 'reference' has the wrong type; it must be: AnyTensor reference(const "
-                "AnyTensor&, ... one per input of "
-                "'output')");
+  static_assert(
+      ok,
+      "kiln: rule 'reference' has the wrong type; it must be: AnyTensor (or R<AnyTensor>) "
+      "reference(const AnyTensor&, ... one per input of 'output')");
 };
 template <class Op, class Yours, class Required>
 struct RuleKernel {
@@ -115,6 +139,35 @@ struct RuleForward {
                 "kiln: rule 'webgpu_forward' has the wrong type; it must be: RawTensor "
                 "webgpu_forward(webgpu::Client&, const "
                 "RawTensor&, ... one per input of 'output', const TensorSpec& out)");
+};
+template <class Op, class Yours, class Required>
+struct RuleDirectForward {
+  static constexpr bool ok = std::is_same_v<Yours, Required>;
+  static_assert(ok,
+                "kiln: rule 'webgpu_forward' has the wrong type; without a rule 'output' it must "
+                "be: RawTensor (or R<RawTensor>) webgpu_forward(webgpu::Client&, const RawTensor&, "
+                "... one per input)");
+};
+template <class Op, class Yours, class Required>
+struct RuleFuse {
+  static constexpr bool ok = std::is_same_v<Yours, Required>;
+  static_assert(ok,
+                "kiln: rule 'fuse' has the wrong type; it must be: AnyTensor (or R<AnyTensor>) "
+                "fuse(Stream&, const AnyTensor&, ... one per input)");
+};
+template <class Op, class Yours, class Required>
+struct RuleReduction {
+  static constexpr bool ok = std::is_same_v<Yours, Required>;
+  static_assert(ok,
+                "kiln: rule 'reduction' has the wrong type; it must be: Reduction reduction(const "
+                "TensorSpec&), static or const");
+};
+template <class Op, class Yours, class Required>
+struct RuleView {
+  static constexpr bool ok = std::is_same_v<Yours, Required>;
+  static_assert(ok,
+                "kiln: rule 'view' has the wrong type; it must be: std::optional<Layout> "
+                "view(const Layout&), static or const");
 };
 template <class Op, class Yours, class Required>
 struct RuleSave {

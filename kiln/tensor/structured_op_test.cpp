@@ -1,4 +1,4 @@
-// Operations of several results, of several launches, and without an output rule.
+// Operations of several results, and of several launches.
 #include "kiln/autodiff/test_support.hpp"
 #include "kiln/tensor/apply.hpp"
 
@@ -145,6 +145,87 @@ TEST(StructuredOp, AResultThatIsNotAsPromisedIsRefused) {
   EXPECT_THAT(refusal(Way::dtype), AllOf(HasSubstr(promise), HasSubstr("i32 [3]")));
   EXPECT_THAT(refusal(Way::empty), AllOf(HasSubstr(promise), HasSubstr("empty handle")));
   EXPECT_THAT(refusal(Way::device), AllOf(HasSubstr(promise), HasSubstr("another device")));
+}
+
+/// A structured result in a structured result, with plain values of several types.
+enum class Kind : std::uint8_t { small, large };
+
+struct Opaque {
+  std::int64_t version;
+  std::array<bool, 2> flags;
+};
+
+template <class T>
+struct Measured {
+  MinMax<T> bounds;
+  double scale;
+  std::string label;
+  Kind kind;
+  DType dtype;
+  Opaque opaque;
+};
+
+/// Its execution reports another plain value, if the test wants one.
+struct Measure {
+  static constexpr std::string_view name = "measure";
+  static constexpr std::array outputs = {"lo", "hi"};
+  using layers = Layers<Cube, Fusion>;
+  int wrong = -1;  ///< which of the plain values
+
+  static Measured<TensorSpec> output(const TensorSpec& x) {
+    return {{x, x, 2}, 0.5, "all", Kind::small, x.dtype, {1, {true, false}}};
+  }
+  Measured<RawTensor> webgpu_forward(webgpu::Client&, const RawTensor& x,
+                                     const Measured<TensorSpec>& out) const {
+    Measured<RawTensor> given{
+        {x, x, out.bounds.count}, out.scale, out.label, out.kind, out.dtype, out.opaque};
+    if (wrong == 0) given.bounds.count = 3;
+    if (wrong == 1) given.scale = NAN;
+    if (wrong == 2) given.label = "some";
+    if (wrong == 3) given.kind = Kind::large;
+    if (wrong == 4) given.dtype = DType::f16;
+    if (wrong == 5) given.opaque.version = 2;
+    if (wrong == 6) given.opaque.flags[1] = true;
+    return given;
+  }
+};
+static_assert(Extension<Measure>);
+
+TEST(StructuredOp, APlainValueThatExecutionContradictsIsRefused) {
+  const AnyTensor x = make_wave({3});
+  const auto run = [&](int wrong) {
+    const auto out = apply(Measure{wrong}, x);
+    EXPECT_EQ(out.bounds.count, 2) << "plain values are those of the rule, and come at once";
+    return values(out.bounds.hi);
+  };
+  EXPECT_EQ(run(-1), values(x));
+  const auto refusal = [&](int wrong) { return message_of<Error>([&] { (void)run(wrong); }); };
+  EXPECT_THAT(refusal(0), HasSubstr("measure: field 0.2 of the result is 2 by the output rule, but "
+                                    "webgpu_forward gave 3"));
+  EXPECT_THAT(refusal(1), HasSubstr("field 1 of the result is 0.5 by the output rule, but "
+                                    "webgpu_forward gave nan"));
+  EXPECT_THAT(refusal(2), AllOf(HasSubstr("field 2"), HasSubstr("'all'"), HasSubstr("'some'")));
+  EXPECT_THAT(refusal(3), AllOf(HasSubstr("field 3"), HasSubstr("is 0"), HasSubstr("gave 1")));
+  EXPECT_THAT(refusal(4), AllOf(HasSubstr("field 4"), HasSubstr("f32"), HasSubstr("gave f16")));
+  EXPECT_THAT(refusal(5), AllOf(HasSubstr("field 5.0"), HasSubstr("is 1"), HasSubstr("gave 2")));
+  EXPECT_THAT(refusal(6), HasSubstr("measure: field 5.1 of the result: webgpu_forward gave another "
+                                    "value than the output rule"));
+}
+
+struct MeasureByReference {
+  static constexpr std::string_view name = "measure_by_reference";
+  static constexpr std::array outputs = {"lo", "hi"};
+  using layers = Layers<Default<Cube>, Fusion>;
+  static MinMax<TensorSpec> output(const TensorSpec& x) { return {x, x, 2}; }
+  static MinMax<AnyTensor> reference(const AnyTensor& x) { return {x, x, 3}; }
+};
+static_assert(Extension<MeasureByReference>);
+
+TEST(StructuredOp, APlainValueThatTheReferenceContradictsIsRefused) {
+  EXPECT_THAT(
+      message_of<Error>([] { (void)values(apply(MeasureByReference{}, make_wave({3})).lo); }),
+      AllOf(HasSubstr("measure_by_reference: field 2 of the result is 2"),
+            HasSubstr("the reference gave 3")));
 }
 
 struct Wrong {

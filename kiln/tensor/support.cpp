@@ -37,6 +37,37 @@ void check_results(std::string_view op, std::span<const std::string_view> names,
   }
 }
 
+void refuse_plain(const Execution& by, const std::string& field, const std::string& said,
+                  const std::string& given) {
+  if (said.empty() || given.empty()) {
+    throw Error(
+        fmt::format("{}: field {} of the result: {} gave another value than the output rule", by.op,
+                    field, by.rule));
+  }
+  throw Error(fmt::format("{}: field {} of the result is {} by the output rule, but {} gave {}",
+                          by.op, field, said, by.rule, given));
+}
+
+std::string spelled_number(double value) { return fmt::format("{}", value); }
+
+std::vector<AnyTensor> attach_direct(std::string_view op, std::span<const std::string_view> names,
+                                     std::span<const RawTensor> results, const Device& device,
+                                     const GradRule& rule, std::span<const AnyTensor> in,
+                                     std::shared_ptr<const void> attributes) {
+  std::vector<Value> values;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const auto gave = [&] {
+      return fmt::format("{}: output '{}': webgpu_forward gave ", op,
+                         i < names.size() ? std::string(names[i]) : std::to_string(i));
+    };
+    if (results[i].buffer == nullptr) throw KernelError(gave() + "an empty handle");
+    if (results[i].runtime != device.shared_runtime())
+      throw DeviceError(gave() + "a tensor of another device");
+    values.emplace_back(results[i]);
+  }
+  return attach(op, std::move(values), device, rule, in, std::move(attributes), nullptr);
+}
+
 std::vector<AnyTensor> attach_to(std::string_view op, std::span<const AnyTensor> results,
                                  const Device& device, const GradRule& rule,
                                  std::span<const AnyTensor> in,

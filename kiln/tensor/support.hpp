@@ -1,10 +1,15 @@
 #pragma once
 /// The parts of applying an operation that need no template.
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "kiln/autodiff/node.hpp"
+
+namespace kiln {
+class Stream;
+}  // namespace kiln
 
 namespace kiln::detail {
 
@@ -19,6 +24,29 @@ void set_from_reference(std::span<const AnyTensor> outs, std::span<const AnyTens
 /// Throws ShapeError or DTypeError where a result is not what the output rule promised.
 void check_results(std::string_view op, std::span<const std::string_view> names,
                    std::span<const TensorSpec> promised, std::span<const AnyTensor> results);
+
+/// Which rule of which operation gave a result.
+struct Execution {
+  std::string_view op;
+  std::string_view rule;
+};
+
+/// Throws Error: field number `field` of a structured result is another value than the output rule
+/// said. Values that cannot be spelled are empty.
+[[noreturn]] void refuse_plain(const Execution& by, const std::string& field,
+                               const std::string& said, const std::string& given);
+
+std::string spelled_number(double value);
+
+/// The results of a `webgpu_forward` without an output rule, with a node if an input is tracked.
+/// Throws KernelError or DeviceError for a result that is no tensor of `device`.
+std::vector<AnyTensor> attach_direct(std::string_view op, std::span<const std::string_view> names,
+                                     std::span<const RawTensor> results, const Device& device,
+                                     const GradRule& rule, std::span<const AnyTensor> in,
+                                     std::shared_ptr<const void> attributes);
+
+/// Where work on `device` is queued.
+Stream& stream_of(const Device& device);
 
 /// Puts a node on results that exist already.
 std::vector<AnyTensor> attach_to(std::string_view op, std::span<const AnyTensor> results,

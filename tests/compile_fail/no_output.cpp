@@ -1,5 +1,5 @@
 // Layer Fusion without its rule.
-// expect: layer Fusion is listed, but there is no rule 'output'
+// expect: layer Fusion is listed, but there is neither a rule 'output' nor 'fuse'
 #include "kiln/kiln.hpp"
 
 using namespace kiln;

@@ -1,5 +1,6 @@
 // An overloaded rule has no one type.
-// expect: layer Fusion is listed, but there is no rule 'output' \(or it is overloaded\)
+// expect: layer Fusion is listed, but there is neither a rule 'output' nor 'fuse'
+// expect: \(or it is overloaded\)
 #include "kiln/kiln.hpp"
 
 using namespace kiln;

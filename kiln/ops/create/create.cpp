@@ -77,28 +77,40 @@ struct StartAndStep {
 };
 static_assert(Extension<Random> && Extension<Arange>);
 
+/// Elements as they are stored: a bool is a word.
+template <class Stored>
+AnyTensor upload(const Stored& values, const TensorSpec& spec, const Device& device) {
+  if (static_cast<std::int64_t>(values.size()) != spec.shape.elements()) {
+    throw ShapeError(
+        fmt::format("tensor: {} values given for shape {}", values.size(), to_string(spec.shape)));
+  }
+  RawTensor raw = dispatch::allocate("tensor", device.shared_runtime(), spec);
+  device.runtime().write(raw.buffer, 0, std::as_bytes(std::span(values)));
+  return {Value(std::move(raw)), device};
+}
+
 }  // namespace
 
 template <class T>
 AnyTensor tensor(std::span<const T> values, const Shape& shape, const Device& device) {
-  if (static_cast<std::int64_t>(values.size()) != shape.elements()) {
-    throw ShapeError(
-        fmt::format("tensor: {} values given for shape {}", values.size(), to_string(shape)));
-  }
-  RawTensor raw = dispatch::allocate("tensor", device.shared_runtime(), {shape, dtype_of<T>});
   if constexpr (std::is_same_v<T, bool>) {
     const std::vector<std::uint32_t> words(values.begin(), values.end());
-    device.runtime().write(raw.buffer, 0, std::as_bytes(std::span(words)));
+    return upload(words, {shape, DType::boolean}, device);
   } else {
-    device.runtime().write(raw.buffer, 0, std::as_bytes(values));
+    return upload(values, {shape, dtype_of<T>}, device);
   }
-  return {Value(std::move(raw)), device};
 }
 template AnyTensor tensor(std::span<const float>, const Shape&, const Device&);
 template AnyTensor tensor(std::span<const float16>, const Shape&, const Device&);
 template AnyTensor tensor(std::span<const std::int32_t>, const Shape&, const Device&);
 template AnyTensor tensor(std::span<const std::uint32_t>, const Shape&, const Device&);
 template AnyTensor tensor(std::span<const bool>, const Shape&, const Device&);
+
+template <>
+AnyTensor tensor(const std::vector<bool>& values, const Shape& shape, const Device& device) {
+  const std::vector<std::uint32_t> words(values.begin(), values.end());
+  return upload(words, {shape, DType::boolean}, device);
+}
 
 AnyTensor from_raw(RawTensor raw, const Device& device) {
   if (raw.buffer == nullptr) throw Error("from_raw: the tensor is an empty handle");

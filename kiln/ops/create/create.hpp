@@ -1,7 +1,9 @@
 #pragma once
+#include <array>
 #include <cstdint>
 #include <initializer_list>
 #include <span>
+#include <vector>
 
 #include "kiln/autodiff/any_tensor.hpp"
 
@@ -22,6 +24,12 @@ template <class T>
 AnyTensor tensor(const std::vector<T>& values, const Shape& shape, const Device& device) {
   return tensor(std::span<const T>(values), shape, device);
 }
+template <class T, std::size_t N>
+AnyTensor tensor(const std::array<T, N>& values, const Shape& shape, const Device& device) {
+  return tensor(std::span<const T>(values), shape, device);
+}
+template <>
+AnyTensor tensor(const std::vector<bool>& values, const Shape& shape, const Device& device);
 /// A tensor of elements that are on a device already; its runtime must be the device's.
 AnyTensor from_raw(RawTensor raw, const Device& device);
 

@@ -29,6 +29,20 @@ TEST(Create, TensorsOfGivenValues) {
               AllOf(HasSubstr("tensor: 1 values"), HasSubstr("[2]")));
 }
 
+TEST(Create, TensorsOfBools) {
+  const std::vector<bool> bits{true, false, false};
+  EXPECT_EQ(tensor(bits, {3}, device()).to_vector<bool>(), bits);
+  EXPECT_EQ(tensor(std::array{true, false, false}, {3}, device()).to_vector<bool>(), bits);
+  EXPECT_EQ(tensor({true, false, false}, {3}, device()).to_vector<bool>(), bits);
+  EXPECT_THAT(message_of<ShapeError>([&] { (void)tensor(bits, {2}, device()); }),
+              AllOf(HasSubstr("tensor: 3 values"), HasSubstr("[2]")));
+}
+
+TEST(Create, TensorsOfAnArray) {
+  EXPECT_THAT(tensor(std::array{1.5F, 2.5F}, {2, 1}, device()).to_vector(),
+              ElementsAre(1.5F, 2.5F));
+}
+
 TEST(Create, ValuesAreCopiedAtOnce) {
   std::vector<float> x{1, 2};
   const AnyTensor t = tensor(x, {2}, device());
