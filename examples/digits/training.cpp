@@ -62,10 +62,13 @@ class Trainer {
  private:
   AnyTensor step(const Images& images) {
     const std::uint64_t before = device_.runtime().counters().launches;
-    const AnyTensor loss = loss_of(parameters_, images, device_);
-    parameters_ = adam_.step(parameters_, loss.backward());
+    AnyTensor loss = loss_of(parameters_, images, device_);
+    const Gradients gradients = loss.backward();
+    loss = loss.detach();  // drops the graph: what it kept for backward need not be stored
+    parameters_ = adam_.step(parameters_, gradients);
+    device_.flush();
     launches_ = device_.runtime().counters().launches - before;
-    return loss.detach();
+    return loss;
   }
 
   const Images& images_;

@@ -19,8 +19,8 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-/// A number of calls. Their launches are counted, so that none is left out because nobody looks at
-/// it.
+/// A number of calls, each handed to the device by itself: several in one queue would share what
+/// they have in common. Launches are counted, so that none is left out because nobody looks at it.
 struct Round {
   Outcome last;
   double seconds = 0;
@@ -32,7 +32,10 @@ Round run_round(const Candidate& candidate, const Problem& problem, const Device
   Round round;
   const std::uint64_t before = device.runtime().counters().launches;
   const Clock::time_point start = Clock::now();
-  for (std::int64_t i = 0; i < calls; ++i) round.last = call(candidate, problem);
+  for (std::int64_t i = 0; i < calls; ++i) {
+    round.last = call(candidate, problem);
+    device.flush();
+  }
   device.synchronize();
   round.seconds = seconds_since(start);
   round.launches = device.runtime().counters().launches - before;

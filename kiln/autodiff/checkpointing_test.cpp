@@ -28,9 +28,10 @@ struct Outcome {
   std::vector<float> gradient;
 };
 
-/// `depth` memory-bound operations in a row.
+/// `depth` memory-bound operations in a row; at once, as the launches of a queue do not tell what
+/// was computed again.
 Outcome chain(Checkpointing strategy, int depth) {
-  const Device device = test::device().autodiff(strategy);
+  const Device device = test::device().eager().autodiff(strategy);
   const AnyTensor x = make_wave({elements}, 0, DType::f32, device).require_grad();
   const std::uint64_t before = test::counters().bytes_in_use;
   AnyTensor y = x;
@@ -71,7 +72,7 @@ TEST(Checkpointing, ALongRecomputedChainDoesNotRecurseDeeply) {
 
 TEST(Checkpointing, WhatIsStillHeldIsNotComputedAgain) {
   const auto launches = [](bool hold) {
-    const Device device = test::device().autodiff(Checkpointing::balanced);
+    const Device device = test::device().eager().autodiff(Checkpointing::balanced);
     const AnyTensor x = make_wave({8}, 0, DType::f32, device).require_grad();
     std::vector<AnyTensor> held;
     AnyTensor y = x;

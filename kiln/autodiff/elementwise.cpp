@@ -3,6 +3,8 @@
 #include <map>
 
 #include "kiln/autodiff/node.hpp"
+#include "kiln/dispatch/metadata.hpp"
+#include "kiln/scalar/infer.hpp"
 #include "kiln/support/error.hpp"
 
 namespace kiln {
@@ -110,7 +112,10 @@ AnyTensor run_elementwise(std::string_view op, const BodyPtr& body, std::vector<
     out.shape = broadcast(op, out.shape, t.shape());
     tracked = tracked || t.tracked();
   }
-  out.dtype = infer_dtypes(op, *body, dtypes, dtypes[0]).front();
+  const BodyTypes types = infer(op, *body, dtypes, dtypes[0]);
+  out.dtype = types.roots.front();
+  for (std::size_t i = 0; i < params.size(); ++i)
+    (void)dispatch::word_of(op, params[i], types.params[i]);  // refuses what the dtype has not
   std::shared_ptr<const void> attributes;
   if (tracked) attributes = std::make_shared<Elementwise>(Elementwise{op, body, params});
   return run({op, ElementwiseCall{body, std::move(params)}}, device, {&out, 1}, rule, in,

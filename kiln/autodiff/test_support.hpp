@@ -52,6 +52,9 @@ inline std::vector<float> values(const AnyTensor& t) {
   return {};
 }
 
+/// Computes it now, and throws what goes wrong.
+inline void evaluate(const AnyTensor& t) { (void)t.value().raw(); }
+
 inline std::vector<double> doubles(const std::vector<float>& from) {
   return {from.begin(), from.end()};
 }

@@ -24,13 +24,17 @@ std::uint64_t bytes_of(const TensorSpec& spec) {
   return static_cast<std::uint64_t>(spec.shape.elements()) * size_of(spec.dtype);
 }
 
-RawTensor allocate(std::string_view op, const std::shared_ptr<Runtime>& runtime,
-                   const TensorSpec& spec) {
+void require_countable(std::string_view op, const TensorSpec& spec) {
   if (spec.shape.elements() > std::numeric_limits<std::uint32_t>::max()) {
     throw ShapeError(fmt::format(
         "{}: {} has {} elements; kernels index with 32 bits, so at most {}", op, to_string(spec),
         spec.shape.elements(), std::numeric_limits<std::uint32_t>::max()));
   }
+}
+
+RawTensor allocate(std::string_view op, const std::shared_ptr<Runtime>& runtime,
+                   const TensorSpec& spec) {
+  require_countable(op, spec);
   const std::uint64_t bytes = bytes_of(spec);
   RawTensor out{runtime, nullptr, spec.dtype, Layout::dense(spec.shape)};
   try {

@@ -29,6 +29,9 @@ namespace dispatch {
 RawTensor allocate(std::string_view op, const std::shared_ptr<Runtime>& runtime,
                    const TensorSpec& spec);
 
+/// Throws ShapeError that begins with `op` past the 2^32 elements that kernels can count.
+void require_countable(std::string_view op, const TensorSpec& spec);
+
 /// Bytes a dense tensor takes.
 std::uint64_t bytes_of(const TensorSpec& spec);
 

@@ -26,12 +26,18 @@ inline RuntimeCounters counters() {
   return device().runtime().counters();
 }
 
-/// What `action` launches and compiles.
+/// What `action` launches and compiles, up to its result if it gives one.
 template <class Action>
 RuntimeCounters counted(Action&& action) {
   const RuntimeCounters before = counters();
-  action();
-  RuntimeCounters after = counters();
+  RuntimeCounters after;
+  if constexpr (std::is_void_v<decltype(action())>) {
+    action();
+    after = counters();
+  } else {
+    const auto kept = action();
+    after = counters();
+  }
   after.launches -= before.launches;
   after.compiled -= before.compiled;
   return after;

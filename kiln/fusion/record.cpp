@@ -6,6 +6,7 @@
 #include <mutex>
 #include <set>
 
+#include "kiln/dispatch/metadata.hpp"
 #include "kiln/fusion/stream.hpp"
 #include "kiln/support/error.hpp"
 
@@ -68,6 +69,7 @@ Value add(const Device& device, const Value& a, const Value& b) {
 }
 
 Value full(const Device& device, const TensorSpec& spec, double number) {
+  (void)dispatch::word_of("full", number, spec.dtype);  // refuses a number that the dtype has not
   static const BodyPtr body = body_of(0, 1, [](ExprGraph& g) {
     return g.expr(g.intern({.op = Opcode::param, .args = {0, -1, -1}}));
   });

@@ -39,6 +39,7 @@ std::vector<Value> Stream::append(const OpRecord& record, const Device& device,
   op.out.reserve(out.size());
   std::uint64_t bytes = 0;
   for (const TensorSpec& spec : out) {
+    dispatch::require_countable(record.name, spec);
     bytes += dispatch::bytes_of(spec);
     auto& storage = op.out.emplace_back(std::make_shared<Storage>());
     storage->dtype = spec.dtype;

@@ -58,7 +58,9 @@ AnyTensor run(const std::string& text, const AnyTensor& x, const AnyTensor& bias
     changes().push_back(change);
     variant = static_cast<int>(changes().size()) - 1;
   }
-  return apply(Custom{text, variant}, x, bias);
+  AnyTensor out = apply(Custom{text, variant}, x, bias);
+  test::evaluate(out);
+  return out;
 }
 
 AnyTensor run(const std::string& text, const Change& change = {}) {

@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include "kiln/autodiff/gradients.hpp"
+#include "kiln/fusion/stream.hpp"
 #include "kiln/support/error.hpp"
 
 namespace kiln::detail {
+
+Stream& stream_of(const Device& device) { return Stream::of(device.runtime()); }
 
 void refuse_backward(const Node& node) {
   throw UnsupportedError(fmt::format(
