@@ -93,23 +93,20 @@ void small_matmul(benchmark::State& state, Mode mode) {
   });
 }
 
-void lazy_and_eager(const char* name, void (*f)(benchmark::State&, Mode)) {
-  for (const Mode mode : {Mode::lazy, Mode::eager}) {
-    const std::string full_name = std::string(name) + (mode == Mode::lazy ? "/lazy" : "/eager");
-    benchmark::RegisterBenchmark(full_name.c_str(), f, mode)
-        ->Unit(benchmark::kMillisecond)
-        ->UseRealTime();
-  }
+void as_shown(benchmark::internal::Benchmark* b) {
+  b->Unit(benchmark::kMillisecond)->UseRealTime();
 }
-
-[[maybe_unused]] const bool registered = [] {
-  lazy_and_eager("add_one_dropped", add_one_dropped);
-  lazy_and_eager("add_one", add_one);
-  lazy_and_eager("add_held", add_held);
-  lazy_and_eager("add_one_chained", add_one_chained);
-  lazy_and_eager("add_one_tracked", add_one_tracked);
-  lazy_and_eager("small_matmul", small_matmul);
-  return true;
-}();
+BENCHMARK_CAPTURE(add_one_dropped, lazy, Mode::lazy)->Apply(as_shown);
+BENCHMARK_CAPTURE(add_one_dropped, eager, Mode::eager)->Apply(as_shown);
+BENCHMARK_CAPTURE(add_one, lazy, Mode::lazy)->Apply(as_shown);
+BENCHMARK_CAPTURE(add_one, eager, Mode::eager)->Apply(as_shown);
+BENCHMARK_CAPTURE(add_held, lazy, Mode::lazy)->Apply(as_shown);
+BENCHMARK_CAPTURE(add_held, eager, Mode::eager)->Apply(as_shown);
+BENCHMARK_CAPTURE(add_one_chained, lazy, Mode::lazy)->Apply(as_shown);
+BENCHMARK_CAPTURE(add_one_chained, eager, Mode::eager)->Apply(as_shown);
+BENCHMARK_CAPTURE(add_one_tracked, lazy, Mode::lazy)->Apply(as_shown);
+BENCHMARK_CAPTURE(add_one_tracked, eager, Mode::eager)->Apply(as_shown);
+BENCHMARK_CAPTURE(small_matmul, lazy, Mode::lazy)->Apply(as_shown);
+BENCHMARK_CAPTURE(small_matmul, eager, Mode::eager)->Apply(as_shown);
 
 }  // namespace
