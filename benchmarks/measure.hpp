@@ -16,6 +16,14 @@ inline kiln::Device device_for(Mode mode) {
   return mode == Mode::lazy ? device.lazy() : device.eager();
 }
 
+/// Whether the adapter has buffers for `elements` numbers of f32; reports it where it has not.
+inline bool fits(benchmark::State& state, const kiln::Device& device, std::int64_t elements) {
+  if (static_cast<std::uint64_t>(elements) * sizeof(float) <= device.limits().binding_bytes)
+    return true;
+  state.SkipWithError("the adapter has no buffers so large");
+  return false;
+}
+
 inline std::uint64_t launches(const kiln::Device& device) {
   return device.runtime().counters().launches;
 }
