@@ -1,5 +1,4 @@
-#include <algorithm>
-
+#include "kiln/runtime/trace.hpp"
 #include "kiln/dispatch/test_support.hpp"
 #include "kiln/fusion/stream.hpp"
 #include "kiln/runtime/trace_test_support.hpp"
@@ -37,9 +36,9 @@ class TracedDrain : public ::testing::Test {
 
   Json trace() {
     const test::TraceFile file;
-    Trace trace(file.path());
+    Trace recording(file.path());
     work();
-    trace.stop();
+    recording.stop();
     return file.read();
   }
 };

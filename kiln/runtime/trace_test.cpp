@@ -157,7 +157,9 @@ class TracedDevice : public ::testing::Test {
 
   void launch(std::string_view label) {
     Runtime& runtime = device->runtime();
-    const auto kernel = runtime.compile(wgpu::map_id(std::string("x + 1.0 //") += label), label);
+    // Labels tell equal kernels not apart.
+    const std::string expression = "x + 1.0 /* " + std::string(label) + " */";
+    const auto kernel = runtime.compile(wgpu::map_id(expression), label);
     wgpu::launch_map(runtime, kernel, a, b);
   }
 };
@@ -251,13 +253,16 @@ TEST_F(TracedDevice, ThreadsLaunchWhileTracesStartAndStop) {
   std::exit(0);
 }
 
-class TraceByEnvironment : public ::testing::TestWithParam<bool> {
+class TraceByEnvironment : public ::testing::Test {
  protected:
   void SetUp() override { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
   void TearDown() override { unsetenv("KILN_TRACE"); }
 };
 
-TEST_P(TraceByEnvironment, IsWrittenWhenTheProcessEnds) {
+class ProgramTracedByEnvironment : public TraceByEnvironment,
+                                   public ::testing::WithParamInterface<bool> {};
+
+TEST_P(ProgramTracedByEnvironment, IsWrittenWhenTheProcessEnds) {
   const TraceFile file;
   setenv("KILN_TRACE", file.path().c_str(), 1);
   EXPECT_EXIT(run_program(GetParam()), ::testing::ExitedWithCode(0), "");
@@ -268,7 +273,19 @@ TEST_P(TraceByEnvironment, IsWrittenWhenTheProcessEnds) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(HeldByAStatic, TraceByEnvironment, ::testing::Bool());
+TEST_F(TraceByEnvironment, AFileThatCannotBeWrittenIsAnErrorOfOpeningADevice) {
+  setenv("KILN_TRACE", "/nowhere/at/all.json", 1);
+  const auto open = [] {
+    try {
+      const Device device = webgpu::device();
+    } catch (const Error& error) {
+      std::exit(std::string_view(error.what()).find("/nowhere/at/all.json") != std::string::npos);
+    }
+  };
+  EXPECT_EXIT(open(), ::testing::ExitedWithCode(1), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(HeldByAStatic, ProgramTracedByEnvironment, ::testing::Bool());
 
 }  // namespace
 }  // namespace kiln

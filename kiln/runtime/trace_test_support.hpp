@@ -2,6 +2,7 @@
 /// For tests: traces to files that go when the test ends, and what is in them.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -17,7 +18,8 @@ class TraceFile {
  public:
   TraceFile() {
     const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-    const std::string name = std::string(test->test_suite_name()) + "." + test->name() + ".json";
+    std::string name = std::string(test->test_suite_name()) + "." + test->name() + ".json";
+    std::ranges::replace(name, '/', '_');
     path_ = std::filesystem::path(testing::TempDir()) / ("kiln_" + name);
     std::filesystem::remove(path_);
   }
