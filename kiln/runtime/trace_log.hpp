@@ -35,7 +35,7 @@ struct TraceData {
 };
 
 /// `data` from `begin` on, in Chrome's trace format.
-std::string trace_json(const TraceData& data, std::uint64_t begin);
+std::string trace_json(TraceData data, std::uint64_t begin);
 
 /// The innermost span of the calling thread that is recorded; empty if there is none.
 std::string_view current_trace_span();

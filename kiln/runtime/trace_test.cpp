@@ -9,6 +9,7 @@
 #include "kiln/runtime/trace_log.hpp"
 #include "kiln/runtime/trace_test_support.hpp"
 #include "kiln/runtime/webgpu/test_support.hpp"
+#include "kiln/runtime/webgpu/testing.hpp"
 
 namespace kiln {
 namespace {
@@ -21,6 +22,7 @@ using test::TraceFile;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::SizeIs;
 using wgpu::message_of;
 
@@ -70,6 +72,17 @@ TEST(Trace, SpansLieWithinEachOther) {
   EXPECT_TRUE(inner[0].within(outer[0])) << trace.dump(1);
   EXPECT_EQ(outer[0].args.at("number"), 7);
   EXPECT_EQ(current_trace_span(), "");
+}
+
+TEST(Trace, EventsAreInOrderOuterFirst) {
+  const Json trace = traced([] {
+    const TraceSpan outer("outer");
+    {
+      const TraceSpan span("one");
+    }
+    const TraceSpan span("two");
+  });
+  EXPECT_THAT(names_of(spans_of(trace)), ElementsAre("outer", "one", "two"));
 }
 
 TEST(Trace, EachThreadHasATrack) {
@@ -178,6 +191,7 @@ TEST_F(TracedDevice, HostSpansAreThere) {
 
 TEST_F(TracedDevice, LaunchesHaveTheDevicesTrack) {
   launch("untraced");
+  device->synchronize();
   const Json trace = traced([&] {
     launch("small");
     const TraceSpan span("block");
@@ -229,6 +243,16 @@ TEST_F(TracedDevice, MayEndBeforeTheTrace) {
   if (timestamps) {
     EXPECT_THAT(names_of(spans_of(trace, 2)), ElementsAre("small"));
   }
+}
+
+TEST_F(TracedDevice, MayBeLost) {
+  const Json trace = traced([&] {
+    launch("small");
+    wgpu::lose_device(*device);
+  });
+  EXPECT_THAT(spans_named(trace, "compile small"), SizeIs(1));
+  EXPECT_THAT(spans_of(trace, 2), IsEmpty());
+  EXPECT_THAT(trace.at("otherData").value(to_string(*device), ""), Not(IsEmpty()));
 }
 
 TEST_F(TracedDevice, ThreadsLaunchWhileTracesStartAndStop) {
