@@ -14,9 +14,9 @@ struct TraceEvent;
 /// with its launches, which need timestamps (`limits().timestamps`); the file says which devices
 /// had none. Several traces may record at once; each gets all that begins in its time.
 ///
-/// Timed launches run in a pass of their own each, and do not overlap: a program that is traced is
-/// slower, and the times between launches are not those of the untraced one. Events are kept in
-/// memory until the trace stops.
+/// Traced launches run in a pass of their own each, for their timestamps: a program that is traced
+/// is slower, and the times between launches are not those of the untraced one. Events are kept in
+/// memory until the last trace stops.
 ///
 ///     {
 ///       const Trace trace("step.json");
@@ -40,12 +40,12 @@ class Trace {
 
   /// Whether any trace records.
   [[nodiscard]] static bool recording() noexcept {
-    return recording_.load(std::memory_order_relaxed);
+    return active.load(std::memory_order_relaxed);
   }
 
  private:
   friend class TraceLog;
-  static inline std::atomic<bool> recording_ = false;
+  static inline std::atomic<bool> active = false;
 
   std::string file_;
   std::uint64_t begin_ = 0;

@@ -86,7 +86,7 @@ std::string notes_of(const TraceData& data) {
 
 std::string trace_json(TraceData data, std::uint64_t begin) {
   // Viewers nest what they meet in this order.
-  std::ranges::stable_sort(data.events, [](const TraceEvent& a, const TraceEvent& b) {
+  std::ranges::sort(data.events, [](const TraceEvent& a, const TraceEvent& b) {
     return a.begin != b.begin ? a.begin < b.begin : a.duration > b.duration;
   });
   std::string out = "{\"traceEvents\":[\n" + name_of("process_name", host_group, 0, "host") +

@@ -25,7 +25,7 @@ void TraceDevice::launch(TraceEvent event) const {
   TraceLog::shared().add_launch(name_, std::move(event));
 }
 
-void TraceDevice::note(std::string why) const { TraceLog::shared().note(name_, std::move(why)); }
+void TraceDevice::note(const std::string& why) const { TraceLog::shared().note(name_, why); }
 
 void TraceDevice::gather() const noexcept {
   try {
@@ -47,7 +47,7 @@ TraceLog& TraceLog::shared() {
 std::uint64_t TraceLog::start() {
   const std::lock_guard lock(mutex_);
   ++traces_;
-  Trace::recording_.store(true, std::memory_order_relaxed);
+  Trace::active.store(true, std::memory_order_relaxed);
   return host_nanoseconds();
 }
 
@@ -56,7 +56,7 @@ TraceData TraceLog::stop() {
   for (const TraceDevice* device : devices_) device->gather();
   const std::lock_guard lock(mutex_);
   if (--traces_ != 0) return data_;
-  Trace::recording_.store(false, std::memory_order_relaxed);
+  Trace::active.store(false, std::memory_order_relaxed);
   return std::exchange(data_, {});
 }
 
@@ -72,9 +72,9 @@ void TraceLog::add_launch(const std::string& device, TraceEvent event) {
   data_.events.push_back(std::move(event));
 }
 
-void TraceLog::note(const std::string& device, std::string why) {
+void TraceLog::note(const std::string& device, const std::string& why) {
   const std::lock_guard lock(mutex_);
-  if (traces_ != 0) data_.notes.try_emplace(device, std::move(why));
+  if (traces_ != 0) data_.notes.try_emplace(device, why);
 }
 
 std::uint32_t TraceLog::enter(const TraceDevice* device) {

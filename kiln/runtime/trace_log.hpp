@@ -53,7 +53,7 @@ class TraceDevice {
 
   void launch(TraceEvent event) const;
   /// Says in the file why launches of this device are missing.
-  void note(std::string why) const;
+  void note(const std::string& why) const;
   /// Has launches handed over now; what goes wrong becomes a note.
   void gather() const noexcept;
 
@@ -74,7 +74,7 @@ class TraceLog {
   TraceData stop();
   void add(TraceEvent event);
   void add_launch(const std::string& device, TraceEvent event);
-  void note(const std::string& device, std::string why);
+  void note(const std::string& device, const std::string& why);
 
   /// Gives the device's track.
   std::uint32_t enter(const TraceDevice* device);
