@@ -1,79 +1,112 @@
-// What one small operation costs the host: f(x) = x + 1 on 16 elements, 5,000 in a row, nothing
-// read until the end.
+// What one small operation costs the host: 5,000 in a row on 16 elements, waited for once at the
+// end. Queued ones whose results are dropped never run, and equal ones run once; so what is held
+// differs from case to case.
 #include <benchmark/benchmark.h>
 
-#include <stdexcept>
+#include <vector>
 
-#include "kiln/kiln.hpp"
+#include "benchmarks/measure.hpp"
 
 namespace {
 
+using namespace bench;
 using namespace kiln;
 
 constexpr int calls = 5000;
 
-void report(benchmark::State& state, const Device& device, const AnyTensor& last, float expected) {
+/// Times `round`, which makes all the calls and gives the last result.
+template <class F>
+void measure(benchmark::State& state, const Device& device, float expected, F round) {
+  AnyTensor last = round();
   device.synchronize();
+  const std::uint64_t before = launches(device);
+  for (auto _ : state) {
+    last = round();
+    device.synchronize();
+  }
+  report(state, device, static_cast<double>(state.iterations()) * calls, before);
   if (last.to_vector().front() != expected) state.SkipWithError("the last result is wrong");
-  state.SetItemsProcessed(state.iterations() * calls);
-  state.counters["per call"] =
-      benchmark::Counter(static_cast<double>(state.iterations()) * calls,
-                         benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
-  state.SetLabel(to_string(device));
 }
 
-/// Independent calls on one input: time until all are queued and done.
-void add_one(benchmark::State& state) {
-  const Device device = webgpu::device();
+/// Equal calls on one input, of which nobody keeps the result but of the last.
+void add_one_dropped(benchmark::State& state, Mode mode) {
+  const Device device = device_for(mode);
   const AnyTensor x = ones({16}, device);
-  AnyTensor y = x;
-  for (auto _ : state) {
+  measure(state, device, 2, [&] {
+    for (int i = 1; i < calls; ++i) (void)(x + 1);
+    return x + 1;
+  });
+}
+
+/// The same; each result is kept until the next is there.
+void add_one(benchmark::State& state, Mode mode) {
+  const Device device = device_for(mode);
+  const AnyTensor x = ones({16}, device);
+  measure(state, device, 2, [&] {
+    AnyTensor y = x;
     for (int i = 0; i < calls; ++i) y = x + 1;
-    device.synchronize();
-  }
-  report(state, device, y, 2);
+    return y;
+  });
 }
-BENCHMARK(add_one)->Unit(benchmark::kMillisecond)->UseRealTime();
 
-/// Each on the result of the one before.
-void add_one_chained(benchmark::State& state) {
-  const Device device = webgpu::device();
+/// Different calls on one input, all of whose results are kept: none can be left out.
+void add_held(benchmark::State& state, Mode mode) {
+  const Device device = device_for(mode);
   const AnyTensor x = ones({16}, device);
-  AnyTensor y = x;
-  for (auto _ : state) {
-    y = x;
-    for (int i = 0; i < calls; ++i) y = y + 1;
-    device.synchronize();
-  }
-  report(state, device, y, 1 + calls);
+  std::vector<AnyTensor> held(calls);
+  measure(state, device, calls, [&] {
+    for (int i = 0; i < calls; ++i) held[static_cast<std::size_t>(i)] = x + i;
+    return held.back();
+  });
 }
-BENCHMARK(add_one_chained)->Unit(benchmark::kMillisecond)->UseRealTime();
+
+/// Each on the result of the one before: what a queued operation costs.
+void add_one_chained(benchmark::State& state, Mode mode) {
+  const Device device = device_for(mode);
+  const AnyTensor x = ones({16}, device);
+  measure(state, device, 1 + calls, [&] {
+    AnyTensor y = x;
+    for (int i = 0; i < calls; ++i) y = y + 1;
+    return y;
+  });
+}
 
 /// With a gradient graph growing behind it, which is dropped at the end.
-void add_one_tracked(benchmark::State& state) {
-  const Device device = webgpu::device().autodiff();
+void add_one_tracked(benchmark::State& state, Mode mode) {
+  const Device device = device_for(mode).autodiff();
   const AnyTensor x = ones({16}, device).require_grad();
-  AnyTensor y = x;
-  for (auto _ : state) {
-    y = x;
+  measure(state, device, 1 + calls, [&] {
+    AnyTensor y = x;
     for (int i = 0; i < calls; ++i) y = y + 1;
-    device.synchronize();
-  }
-  report(state, device, y, 1 + calls);
+    return y;
+  });
 }
-BENCHMARK(add_one_tracked)->Unit(benchmark::kMillisecond)->UseRealTime();
 
-/// A kernel with rules of its own: a matrix product of 4 x 4.
-void small_matmul(benchmark::State& state) {
-  const Device device = webgpu::device();
-  const AnyTensor x = ones({4, 4}, device);
-  AnyTensor y = x;
-  for (auto _ : state) {
-    for (int i = 0; i < calls; ++i) y = matmul(x, x);
-    device.synchronize();
-  }
-  report(state, device, y, 4);
+/// A kernel with rules of its own: a matrix product of 4 x 4, chained.
+void small_matmul(benchmark::State& state, Mode mode) {
+  const Device device = device_for(mode);
+  const AnyTensor x = full({4, 4}, 0.25, device);
+  measure(state, device, 0.25F, [&] {
+    AnyTensor y = x;
+    for (int i = 0; i < calls; ++i) y = matmul(y, x);
+    return y;
+  });
 }
-BENCHMARK(small_matmul)->Unit(benchmark::kMillisecond)->UseRealTime();
+
+void as_shown(benchmark::internal::Benchmark* b) {
+  b->Unit(benchmark::kMillisecond)->UseRealTime();
+}
+BENCHMARK_CAPTURE(add_one_dropped, lazy, Mode::lazy)->Apply(as_shown);
+BENCHMARK_CAPTURE(add_one_dropped, eager, Mode::eager)->Apply(as_shown);
+BENCHMARK_CAPTURE(add_one, lazy, Mode::lazy)->Apply(as_shown);
+BENCHMARK_CAPTURE(add_one, eager, Mode::eager)->Apply(as_shown);
+BENCHMARK_CAPTURE(add_held, lazy, Mode::lazy)->Apply(as_shown);
+BENCHMARK_CAPTURE(add_held, eager, Mode::eager)->Apply(as_shown);
+BENCHMARK_CAPTURE(add_one_chained, lazy, Mode::lazy)->Apply(as_shown);
+BENCHMARK_CAPTURE(add_one_chained, eager, Mode::eager)->Apply(as_shown);
+BENCHMARK_CAPTURE(add_one_tracked, lazy, Mode::lazy)->Apply(as_shown);
+BENCHMARK_CAPTURE(add_one_tracked, eager, Mode::eager)->Apply(as_shown);
+BENCHMARK_CAPTURE(small_matmul, lazy, Mode::lazy)->Apply(as_shown);
+BENCHMARK_CAPTURE(small_matmul, eager, Mode::eager)->Apply(as_shown);
 
 }  // namespace

@@ -1,17 +1,16 @@
 // The matrix product in the forms a training step uses, in floating-point operations per second.
 #include <benchmark/benchmark.h>
 
-#include <cmath>
-
-#include "kiln/kiln.hpp"
+#include "benchmarks/measure.hpp"
 
 namespace {
 
+using namespace bench;
 using namespace kiln;
 
 template <class F>
 void measure(benchmark::State& state, DType dtype, F product) {
-  const Device device = webgpu::device();
+  const Device device = device_for(Mode::lazy);
   if (dtype == DType::f16 && !device.limits().f16) {
     state.SkipWithError("the adapter has no f16");
     return;
@@ -19,20 +18,11 @@ void measure(benchmark::State& state, DType dtype, F product) {
   const std::int64_t n = state.range(0);
   const AnyTensor a = random_uniform({n, n}, 1, device, -1, 1, dtype);
   const AnyTensor b = random_uniform({n, n}, 2, device, -1, 1, dtype);
-  const AnyTensor expected = sum(product(a, b));
-  device.synchronize();
-  constexpr int calls = 10;
-  AnyTensor c;
-  for (auto _ : state) {
-    for (int i = 0; i < calls; ++i) c = product(a, b);
-    device.synchronize();
-  }
-  if (std::isnan(cast(sum(c), DType::f32).item()) || !equal(sum(c), expected).item<bool>())
-    state.SkipWithError("the last result is wrong");
-  const double n3 = static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(n);
-  state.counters["FLOP/s"] = benchmark::Counter(
-      2 * n3 * calls * static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
-  state.SetLabel(to_string(device));
+  const AnyTensor expected = product(a, b);
+  const Timed timed = time_calls(state, device, [&] { return product(a, b); });
+  check_near(state, timed.last, expected, 0);
+  const double size = static_cast<double>(n);
+  report_rate(state, "FLOP/s", 2 * size * size * size, timed);
 }
 
 void matmul_f32(benchmark::State& state) {

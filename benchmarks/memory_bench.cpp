@@ -1,33 +1,30 @@
 // Operations bound by memory: bytes read and written per second.
 #include <benchmark/benchmark.h>
 
-#include "kiln/kiln.hpp"
+#include "benchmarks/measure.hpp"
 
 namespace {
 
+using namespace bench;
 using namespace kiln;
 
+/// `bytes` an element of x are read and written by a call.
 template <class F>
-void measure(benchmark::State& state, std::int64_t bytes, F f) {
-  const Device device = webgpu::device();
+void measure(benchmark::State& state, int bytes, F f) {
+  const Device device = device_for(Mode::lazy);
   const std::int64_t rows = state.range(0);
   const AnyTensor x = random_normal({rows, 1024}, 1, device);
-  AnyTensor y = f(x);
-  device.synchronize();
-  constexpr int calls = 10;
-  for (auto _ : state) {
-    for (int i = 0; i < calls; ++i) y = f(x);
-    device.synchronize();
-  }
-  state.SetBytesProcessed(state.iterations() * calls * bytes * rows * 1024);
-  state.SetLabel(to_string(device));
+  const AnyTensor expected = f(x);
+  const Timed timed = time_calls(state, device, [&] { return f(x); });
+  report_rate(state, "bytes/s", bytes * 1024.0 * static_cast<double>(rows), timed);
+  check_near(state, timed.last, expected, 0);
 }
 
 void elementwise_gelu(benchmark::State& state) {
   measure(state, 8, [](const AnyTensor& x) { return gelu(x); });
 }
 void elementwise_broadcast_add(benchmark::State& state) {
-  const AnyTensor row = random_normal({1024}, 2, webgpu::device());
+  const AnyTensor row = random_normal({1024}, 2, device_for(Mode::lazy));
   measure(state, 8, [&](const AnyTensor& x) { return x + row; });
 }
 void transpose_copy(benchmark::State& state) {

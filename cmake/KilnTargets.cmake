@@ -45,35 +45,39 @@ function(kiln_program name)
     INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
 endfunction()
 
-# One ctest entry: kiln_add_test(<name> COMMAND ... [LABELS ...] [GPU])
+# One ctest entry: kiln_add_test(<name> COMMAND ... [LABELS ...] [ENVIRONMENT ...] [GPU])
 function(kiln_add_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "GPU" "" "COMMAND;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "GPU" "" "COMMAND;LABELS;ENVIRONMENT")
   add_test(NAME ${name} COMMAND ${arg_COMMAND} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(${name} PROPERTIES
     TIMEOUT 1200
     LABELS "${arg_LABELS}"
-    ENVIRONMENT NODEVICE_SELECT=1)  # or a Mesa layer looks for a display and complains on stderr
+    ENVIRONMENT "NODEVICE_SELECT=1;${arg_ENVIRONMENT}")  # or a Mesa layer looks for a display and complains on stderr
   if(arg_GPU)
     # A software adapter uses every core already: run such tests one after the other.
     set_tests_properties(${name} PROPERTIES RESOURCE_LOCK gpu)
   endif()
 endfunction()
 
-# kiln_test_program(<name> <sources...> LINK <libraries...> [GPU])
+# kiln_test_program(<name> <sources...> LINK <libraries...> [GPU] [EAGER])
+# EAGER: once more with every operation run when it is called.
 function(kiln_test_program name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "GPU" "" "LINK")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "GPU;EAGER" "" "LINK")
   kiln_program(${name} ${arg_UNPARSED_ARGUMENTS} LINK ${arg_LINK} GTest::gtest_main GTest::gmock rapidcheck
     nlohmann_json::nlohmann_json)
   if(arg_GPU)
     set(gpu GPU)
   endif()
   kiln_add_test(${name} COMMAND ${name} LABELS program ${gpu})
+  if(arg_EAGER)
+    kiln_add_test(${name}_eager COMMAND ${name} LABELS eager ENVIRONMENT KILN_EAGER=1 ${gpu})
+  endif()
 endfunction()
 
-# kiln_stage(<name> [GPU] [LINK <libraries...>]): the library kiln_<name> from all of kiln/<name>/, on top of the
+# kiln_stage(<name> [GPU] [EAGER] [LINK <libraries...>]): the library kiln_<name> from all of kiln/<name>/, on top of the
 # stage declared before it, and its tests kiln_<name>_tests (in `ops`, one program a family).
 function(kiln_stage name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "GPU" "" "LINK")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "GPU;EAGER" "" "LINK")
   set(folder ${PROJECT_SOURCE_DIR}/kiln/${name})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${folder}/*.cpp)
   file(GLOB_RECURSE shaders CONFIGURE_DEPENDS ${folder}/*.wgsl)
@@ -109,11 +113,13 @@ function(kiln_stage name)
   set_property(GLOBAL APPEND PROPERTY KILN_STAGES ${name})
 
   if(KILN_BUILD_TESTS)
-    set(gpu "")
-    if(arg_GPU)
-      set(gpu GPU)
-    endif()
-    kiln_stage_tests(${name} "${tests}" LINK ${target} ${arg_LINK} ${gpu})
+    set(options "")
+    foreach(option IN ITEMS GPU EAGER)
+      if(arg_${option})
+        list(APPEND options ${option})
+      endif()
+    endforeach()
+    kiln_stage_tests(${name} "${tests}" LINK ${target} ${arg_LINK} ${options})
   endif()
 endfunction()
 

@@ -2,6 +2,7 @@
 /// All of kiln.
 #include "kiln/autodiff/gradients.hpp"
 #include "kiln/dispatch/client.hpp"
+#include "kiln/fusion/inspect.hpp"
 #include "kiln/ops/compare/compare.hpp"
 #include "kiln/ops/create/create.hpp"
 #include "kiln/ops/elementwise/elementwise.hpp"

@@ -1,4 +1,5 @@
 // What becomes of ordinary code when it runs queued: which launches, and the same values.
+#include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include "kiln/fusion/inspect.hpp"

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <iostream>
 
 #include "kiln/kiln.hpp"
 
@@ -37,6 +38,20 @@ TEST(Readme, GradientsComeFromMarkedLeaves) {
   const std::vector<float> values = step.to_vector();         // waits for it
   ASSERT_EQ(values.size(), 12U);
   EXPECT_NE(values, w.to_vector());
+}
+
+TEST(Readme, OperationsAreQueuedAndFuse) {
+  const Device device = webgpu::device().lazy();
+  const AnyTensor a = random_normal({64, 32}, 1, device);
+  const AnyTensor b = random_normal({32, 48}, 2, device);
+  const AnyTensor c = random_normal({48}, 3, device);
+  device.flush();
+
+  const AnyTensor y = relu(matmul(a, b) + c);
+  const DrainReport ran = inspect(device);  // runs what is queued
+  std::cout << to_table(ran);               // kernel, 1 launch: matmul + add + relu
+  EXPECT_EQ(ran.launches, 1U);
+  EXPECT_EQ(y.shape(), (Shape{64, 48}));
 }
 
 }  // namespace

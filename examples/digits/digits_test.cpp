@@ -60,6 +60,14 @@ TEST(DigitsTraining, LowersTheLossAndRepeatsItselfExactly) {
   }
 }
 
+TEST(DigitsTraining, AQueuedStepIsAtMostAThirdOfTheLaunches) {
+  const Digits digits = load_digits();
+  const auto launches = [&](const Device& device) {
+    return train(digits, device.autodiff(), {.epochs = 1}, ignore).launches_per_step;
+  };
+  EXPECT_LE(3 * launches(webgpu::device().lazy()), launches(webgpu::device().eager()));
+}
+
 TEST(DigitsTraining, HoldsNoGraphBeyondAStep) {
   const Digits digits = load_digits();
   const Device device = webgpu::device().autodiff();

@@ -30,7 +30,7 @@ Tensor<2> logits(const Parameters& parameters, const Tensor<2>& images) {
   for (; i + 2 < parameters.size(); i += 2) {
     const AnyTensor weight = unsqueeze(parameters[i], 0);
     const AnyTensor bias = broadcast_to(parameters[i + 1], {1, x.dim(1), weight.dim(-1)});
-    x = matmul_bias_relu(x, weight, bias);
+    x = tiled_matmul_bias_relu(x, weight, bias);
   }
   return matmul(reshape(x, {images.dim(0), -1}), parameters[i]) + parameters[i + 1];
 }

@@ -13,6 +13,7 @@ constexpr const char* rule_row = "output rule";
 constexpr const char* memory_row = "memory";
 constexpr const char* differences_row = "vs finite differences";
 constexpr const char* checkpointing_row = "checkpointing";
+constexpr const char* lazy_row = "lazy vs eager";
 constexpr const char* strided_row = "from strided inputs";
 constexpr const char* nan_row = "with a NaN";
 constexpr const char* shared_row = "of one tensor twice";
@@ -33,14 +34,14 @@ bool checks_gradients(const CheckedOp& op, const CheckOptions& options) {
 
 void CaseCheck::declare_rows(const CheckedOp& op, const CheckOptions& options,
                              ReportBuilder& report) {
-  for (const char* aspect : {values_row, rule_row, memory_row, strided_row, nan_row}) {
+  for (const char* aspect : {values_row, rule_row, memory_row, strided_row, nan_row, lazy_row}) {
     report.row(fmt::format("forward {}", aspect));
   }
   if (!checks_gradients(op, options)) return;
   for (std::size_t i = 0; i < op.inputs.size(); ++i) {
     if (!float_at(options, i)) continue;
-    for (const char* aspect :
-         {values_row, differences_row, memory_row, strided_row, nan_row, checkpointing_row}) {
+    for (const char* aspect : {values_row, differences_row, memory_row, strided_row, nan_row,
+                               checkpointing_row, lazy_row}) {
       report.row(fmt::format("grad {} {}", op.inputs[i], aspect));
     }
   }
@@ -118,6 +119,7 @@ void CaseCheck::run(bool first) {
     }
   }
   try {
+    check_lazy();
     for (const Form form : {Form{Form::transposed}, Form{Form::sliced},
                             Form{Form::broadcast, false}, Form{Form::broadcast, true}}) {
       check_strided(form);
@@ -254,6 +256,21 @@ void CaseCheck::check_checkpointing() {
               balanced.gradients[i], keep.gradients[i], gradient_tolerance(i));
     }
   }
+}
+
+/// Between neighbours that may fuse with it, against one after the other.
+void CaseCheck::check_lazy() {
+  Setup setup{.in_a_chain = true, .mode = Setup::Mode::eager};
+  if (std::ranges::count(tracked_, true) > 0) setup.tracked = tracked_;
+  const Outcome eager = execute(op_, device_, in_, seeds_, setup);
+  setup.mode = Setup::Mode::lazy;
+  const Outcome lazy = execute(op_, device_, in_, seeds_, setup);
+  const std::string error = eager.forward_error + eager.backward_error;
+  if (!error.empty()) {
+    forward_row(lazy_row).fail(case_.name, "eager: " + error);
+    return;
+  }
+  compare_all(lazy_row, "", lazy, eager.out, eager.gradients);
 }
 
 void CaseCheck::check_strided(Form form) {

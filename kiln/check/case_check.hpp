@@ -30,6 +30,7 @@ class CaseCheck {
   void check_gradient_alone(std::size_t i);
   void check_differences(std::size_t i);
   void check_checkpointing();
+  void check_lazy();
   void check_strided(Form form);
   void check_nan(std::size_t i);
   void check_shared();

@@ -23,15 +23,18 @@ std::string name_of(const std::vector<std::string>& names, std::size_t i,
   return i < names.size() ? names[i] : std::string(otherwise);
 }
 
+Device device_for(const Device& given, const Setup& setup) {
+  const Device device = setup.mode == Setup::Mode::lazy    ? given.lazy()
+                        : setup.mode == Setup::Mode::eager ? given.eager()
+                                                           : given;
+  return setup.tracked.empty() ? device.plain() : device.autodiff(setup.checkpointing);
+}
+
 class Execution {
  public:
   Execution(const CheckedOp& op, const Device& device, const HostArrays& in,
             const HostArrays& seeds, const Setup& setup)
-      : op_(op),
-        in_(in),
-        seeds_(seeds),
-        setup_(setup),
-        device_(setup.tracked.empty() ? device.plain() : device.autodiff(setup.checkpointing)) {}
+      : op_(op), in_(in), seeds_(seeds), setup_(setup), device_(device_for(device, setup)) {}
 
   Outcome run() && {
     result_.tracked = setup_.tracked;
@@ -47,12 +50,11 @@ class Execution {
     try {
       make_inputs();
       const std::vector<AnyTensor> given = chained(leaves_);
-      out_ = op_.run(given);
+      out_ = chained(op_.run(given));
       for (std::size_t i = 0; i < out_.size(); ++i) {
         result_.out.push_back(download(out_[i]));
         note_unwritten(result_.out[i], name_of(op_.outputs, i, "out"));
       }
-      if (setup_.in_a_chain) out_ = chained(out_);
       return true;
     } catch (const ShapeError& error) {
       result_.wrong_spec = true;

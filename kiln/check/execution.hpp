@@ -16,8 +16,9 @@ struct Setup {
   Form seed_form{};           ///< of the incoming gradients
   Checkpointing checkpointing = Checkpointing::keep;
   /// Inputs are results of a cheap operation, and results are used by another and dropped: what
-  /// may be recomputed is.
+  /// may be recomputed is, and what may be fused.
   bool in_a_chain = false;
+  enum class Mode : std::uint8_t { as_given, lazy, eager } mode = Mode::as_given;
   /// The first tensor of these two is given as both.
   std::optional<std::pair<std::size_t, std::size_t>> shared{};
 };

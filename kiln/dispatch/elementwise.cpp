@@ -27,6 +27,7 @@ std::string key_of(const ElementwiseLaunch& call) {
   for (const RawTensor& t : call.outputs) append_bytes(key, t.dtype);
   for (const Access4 access : call.view.access) append_bytes(key, access);
   for (const std::int32_t output : call.overwritten_by) append_bytes(key, output);
+  append_bytes(key, call.steps);
   return key;
 }
 
@@ -43,8 +44,18 @@ std::shared_ptr<const PreparedElementwise> prepare(Runtime& runtime,
   return out;
 }
 
-void launch(Runtime& runtime, const ElementwiseLaunch& call, std::int64_t elements) {
+/// More loads on their way at once fill a GPU's memory; where there are few threads they cost some.
+int steps_of(const ElementwiseLaunch& call, const Limits& limits, std::int64_t elements) {
+  constexpr std::int64_t many = 1 << 22;
+  const bool streams = std::ranges::all_of(call.view.access, [](Access4 access) {
+    return access == Access4::linear_quad || access == Access4::single;
+  });
+  return streams && call.view.width == 4 && elements >= many && !limits.cpu ? 4 : 1;
+}
+
+void launch(Runtime& runtime, ElementwiseLaunch call, std::int64_t elements) {
   if (elements == 0) return;
+  call.steps = steps_of(call, runtime.limits(), elements);
   const auto prepared = KernelCache::of(runtime).find_or<PreparedElementwise>(
       key_of(call), [&] { return prepare(runtime, call); });
   std::vector<Binding> bindings;
@@ -58,7 +69,8 @@ void launch(Runtime& runtime, const ElementwiseLaunch& call, std::int64_t elemen
   each_number(call, prepared->types, elements,
               [&](auto, std::string_view, std::uint32_t word) { words.push_back(word); });
   words.resize((words.size() + 3) / 4 * 4);
-  const auto groups = ceil_div(ceil_div(elements, call.view.width), prepared->workgroup);
+  const auto groups =
+      ceil_div(elements, std::int64_t{call.view.width} * call.steps * prepared->workgroup);
   runtime.launch(prepared->kernel, bindings, std::as_bytes(std::span(words)),
                  folded_grid(groups, runtime.limits()));
 }

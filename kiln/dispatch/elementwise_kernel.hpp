@@ -23,6 +23,7 @@ struct ElementwiseLaunch {
   Collapsed view;  ///< operands: the inputs, then the outputs
   /// Of each input, the output that has its buffer; else -1.
   std::vector<std::int32_t> overwritten_by{};
+  int steps = 1;  ///< times that a thread makes view.width results; 1 where coordinates are needed
 
   [[nodiscard]] bool is_overwritten(std::size_t input) const {
     return input < overwritten_by.size() && overwritten_by[input] >= 0;

@@ -59,17 +59,9 @@ class Pass {
     std::ranges::sort(producers, std::greater<>());
     return std::ranges::any_of(producers, [&](std::int32_t producer) {
       const auto store = store_of(producer);
-      return store && store->results[0].shape == work->shape &&
-             reads_in_place(consumer, producer) && !links_.detour(graph_, producer, consumer) &&
-             merge(producer, *store, consumer);
-    });
-  }
-
-  bool reads_in_place(std::int32_t consumer, std::int32_t producer) {
-    const auto& made = node(producer).out;
-    return std::ranges::all_of(node(consumer).in, [&](const Use& use) {
-      return std::ranges::find(made, use.value) == made.end() ||
-             use.layout == Layout::dense(graph_.spec(use.value).shape);
+      return store && store->results[0].shape.elements() == work->shape.elements() &&
+             reads_in_order(graph_, node(consumer), node(producer)) &&
+             !links_.detour(graph_, producer, consumer) && merge(producer, *store, consumer);
     });
   }
 
@@ -84,29 +76,10 @@ class Pass {
       for (std::size_t i = first; i < p.in.size(); ++i) in.push_back(builder.input(p.in[i]));
       p_out = builder.add(store.finish->body, in, dtypes_of(graph_, p.out));
     }
-    std::vector<std::int32_t> c_in;
-    for (const Use& use : c.in) {
-      const auto made = std::ranges::find(p.out, use.value);
-      c_in.push_back(made == p.out.end() ? builder.input(use)
-                                         : p_out[static_cast<std::size_t>(made - p.out.begin())]);
-    }
-    const auto c_out =
-        builder.add(std::get<Elementwise>(c.work).body, c_in, dtypes_of(graph_, c.out));
-
-    std::vector<std::int32_t> out;
-    std::vector<std::int32_t> roots;
-    const std::array inside{producer, consumer};
-    const auto keep_needed = [&](const Node& from, const std::vector<std::int32_t>& results) {
-      for (std::size_t i = 0; i < from.out.size(); ++i) {
-        if (!links_.needed_besides(graph_, from.out[i], inside)) continue;
-        out.push_back(from.out[i]);
-        roots.push_back(results[i]);
-      }
-    };
-    keep_needed(p, p_out);
-    keep_needed(c, c_out);
-    BodyBuilder::Built built = builder.finish(roots);
-    if (store.buffers + static_cast<int>(built.in.size() + out.size()) > limits_.buffers ||
+    auto both = join(graph_, links_, builder, producer, p_out, consumer, store.results[0].shape);
+    if (!both) return false;
+    BodyBuilder::Built built = builder.finish(both->roots);
+    if (store.buffers + static_cast<int>(built.in.size() + both->out.size()) > limits_.buffers ||
         static_cast<int>(built.body.body->graph->nodes().size()) > limits_.nodes) {
       return false;
     }
@@ -116,7 +89,7 @@ class Pass {
     merged.records = joined(p.records, c.records);
     merged.in.resize(first);
     merged.in.insert(merged.in.end(), built.in.begin(), built.in.end());
-    merged.out = std::move(out);
+    merged.out = std::move(both->out);
     *store.finish = {std::move(built.body), first};
     node(consumer) = {node(consumer).records, Elementwise{}, {}, {}};
     links_.link(graph_, producer);

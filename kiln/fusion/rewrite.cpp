@@ -56,6 +56,17 @@ std::optional<Layout> seen_through(const Layout& inner, const Layout& view) {
   return out;
 }
 
+bool reads_in_order(const Graph& graph, const Use& use) {
+  return use.layout.offset == 0 && use.layout.is_dense() &&
+         use.layout.shape.elements() == graph.spec(use.value).shape.elements();
+}
+
+bool reads_in_order(const Graph& graph, const Node& reader, const Node& maker) {
+  return std::ranges::all_of(reader.in, [&](const Use& use) {
+    return std::ranges::find(maker.out, use.value) == maker.out.end() || reads_in_order(graph, use);
+  });
+}
+
 Links::Links(const Graph& graph)
     : producers_(graph.values.size(), -1), consumers_(graph.values.size()) {
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) link(graph, static_cast<std::int32_t>(n));
@@ -123,6 +134,13 @@ std::int32_t BodyBuilder::input(const Use& use) {
   return node;
 }
 
+std::optional<std::int32_t> BodyBuilder::input(const Use& use, const Shape& shape) {
+  if (use.layout.shape == shape) return input(use);
+  const auto reshaped = use.layout.reshape(shape);
+  if (!reshaped) return std::nullopt;
+  return input(Use{use.value, *reshaped});
+}
+
 DType BodyBuilder::dtype_of(std::int32_t node) const {
   const auto found = std::ranges::find(dtypes_, node, &std::pair<std::int32_t, DType>::first);
   return found->second;
@@ -171,6 +189,36 @@ BodyBuilder::Built BodyBuilder::finish(std::span<const std::int32_t> roots) cons
   const auto results = compact.copy(*whole, in, slots);
   built.body.body = compact.finish(inputs, static_cast<int>(built.body.params.size()), results);
   return built;
+}
+
+std::optional<Joined> join(const Graph& graph, const Links& links, BodyBuilder& builder,
+                           std::int32_t producer, std::span<const std::int32_t> made,
+                           std::int32_t consumer, const Shape& shape) {
+  const Node& p = graph.nodes[at(producer)];
+  const Node& c = graph.nodes[at(consumer)];
+  std::vector<std::int32_t> in;
+  for (const Use& use : c.in) {
+    const auto from = std::ranges::find(p.out, use.value);
+    const auto argument =
+        from == p.out.end()
+            ? builder.input(use, shape)
+            : std::optional(made[at(static_cast<std::int32_t>(from - p.out.begin()))]);
+    if (!argument) return std::nullopt;
+    in.push_back(*argument);
+  }
+  const auto results = builder.add(std::get<Elementwise>(c.work).body, in, dtypes_of(graph, c.out));
+  Joined joined;
+  const std::array inside{producer, consumer};
+  const auto keep_needed = [&](const Node& from, std::span<const std::int32_t> nodes) {
+    for (std::size_t i = 0; i < from.out.size(); ++i) {
+      if (!links.needed_besides(graph, from.out[i], inside)) continue;
+      joined.out.push_back(from.out[i]);
+      joined.roots.push_back(nodes[i]);
+    }
+  };
+  keep_needed(p, made);
+  keep_needed(c, results);
+  return joined;
 }
 
 std::vector<DType> dtypes_of(const Graph& graph, std::span<const std::int32_t> values) {

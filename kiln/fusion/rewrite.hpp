@@ -13,6 +13,13 @@ namespace kiln::fusion {
 /// `view`; nothing where no strides say so.
 std::optional<Layout> seen_through(const Layout& inner, const Layout& view);
 
+/// Whether `use` reads its value element by element in the order it is stored in, be it under
+/// another shape.
+bool reads_in_order(const Graph& graph, const Use& use);
+
+/// Whether all that `reader` reads of what `maker` makes, it reads in order.
+bool reads_in_order(const Graph& graph, const Node& reader, const Node& maker);
+
 /// Who makes and who reads each value of a graph.
 class Links {
  public:
@@ -48,6 +55,8 @@ class BodyBuilder {
 
   /// The input that reads `use`.
   std::int32_t input(const Use& use);
+  /// The same under another shape of as many elements; nothing where that takes a copy.
+  std::optional<std::int32_t> input(const Use& use, const Shape& shape);
   /// An input of dtype `dtype` that is no use: slot 0 of a finish. Must come first.
   std::int32_t value(DType dtype);
   /// Copies a body in: `in[i]` is what its input i becomes; results have the dtypes `out`.
@@ -74,6 +83,17 @@ class BodyBuilder {
   std::vector<ParamUse> params_;
   std::vector<std::pair<std::int32_t, DType>> dtypes_;  ///< of nodes handed out
 };
+
+/// An elementwise consumer put behind what its producer computes: `made[i]` is the node of the
+/// producer's result i, over `shape`.
+struct Joined {
+  std::vector<std::int32_t> out;    ///< values that somebody besides the two needs
+  std::vector<std::int32_t> roots;  ///< their nodes
+};
+/// Nothing where an input of the consumer cannot be seen under that shape without a copy.
+std::optional<Joined> join(const Graph& graph, const Links& links, BodyBuilder& builder,
+                           std::int32_t producer, std::span<const std::int32_t> made,
+                           std::int32_t consumer, const Shape& shape);
 
 /// The dtypes of values.
 std::vector<DType> dtypes_of(const Graph& graph, std::span<const std::int32_t> values);

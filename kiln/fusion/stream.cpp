@@ -34,7 +34,10 @@ std::vector<Value> Stream::append(const OpRecord& record, const Device& device,
                                   std::span<const Value> inputs, std::span<const TensorSpec> out) {
   QueuedOp op{record, {}, {}};
   op.in.reserve(inputs.size());
-  for (const Value& v : inputs) op.in.push_back({v.handle_->storage, v.handle_->layout});
+  for (const Value& v : inputs) {
+    (void)v.shape().elements();  // throws where 64 bits cannot count them
+    op.in.push_back({v.handle_->storage, v.handle_->layout});
+  }
   std::vector<Value> values;
   values.reserve(out.size());
   op.out.reserve(out.size());

@@ -37,7 +37,8 @@ Trace::Trace(std::string file) : file_(std::move(file)) {
 Trace::~Trace() {
   try {
     stop();
-  } catch (...) {  // nobody is there to be told
+  } catch (...) {  // NOLINT(bugprone-empty-catch)
+    // Nobody is there to be told.
   }
 }
 
@@ -82,7 +83,8 @@ void TraceSpan::end() noexcept {
   event->duration = host_nanoseconds() - event->begin;
   try {
     TraceLog::shared().add(std::move(*event));
-  } catch (...) {  // no memory: the span is lost, the program goes on
+  } catch (...) {  // NOLINT(bugprone-empty-catch)
+    // No memory: the span is lost, the program goes on.
   }
 }
 

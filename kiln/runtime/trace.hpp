@@ -39,9 +39,7 @@ class Trace {
   void stop();
 
   /// Whether any trace records.
-  [[nodiscard]] static bool recording() noexcept {
-    return active.load(std::memory_order_relaxed);
-  }
+  [[nodiscard]] static bool recording() noexcept { return active.load(std::memory_order_relaxed); }
 
  private:
   friend class TraceLog;

@@ -34,7 +34,8 @@ void TraceDevice::gather() const noexcept {
     } catch (const std::exception& error) {
       note(error.what());
     }
-  } catch (...) {  // not even a note can be kept
+  } catch (...) {  // NOLINT(bugprone-empty-catch)
+    // Not even a note can be kept.
   }
 }
 

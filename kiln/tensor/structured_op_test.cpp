@@ -138,7 +138,7 @@ TEST(StructuredOp, AForwardOfSeveralLaunchesGivesTheLastResult) {
 TEST(StructuredOp, AResultThatIsNotAsPromisedIsRefused) {
   const AnyTensor x = make_wave({3});
   const auto refusal = [&](Way way) {
-    return message_of<Error>([&] { (void)apply(TwoLaunches{way}, x); });
+    return message_of<Error>([&] { test::evaluate(apply(TwoLaunches{way}, x)); });
   };
   const std::string promise = "two_launches: output 'out' is f32 [3] by the output rule";
   EXPECT_THAT(refusal(Way::shape), AllOf(HasSubstr(promise), HasSubstr("f32 [4]")));
@@ -266,7 +266,7 @@ static_assert(Extension<Picky>);
 TEST(StructuredOp, CandidatesAreTriedInOrderAndSayWhyTheyDecline) {
   EXPECT_THAT(values(apply(Picky{}, make_wave({4}))), Each(4));
   EXPECT_THAT(values(apply(Picky{}, make_wave({6}))), Each(2));
-  EXPECT_THAT(message_of<KernelError>([] { (void)apply(Picky{}, make_wave({3})); }),
+  EXPECT_THAT(message_of<KernelError>([] { test::evaluate(apply(Picky{}, make_wave({3}))); }),
               AllOf(HasSubstr("picky"), HasSubstr("no multiple of 4"), HasSubstr("size is odd")));
 }
 

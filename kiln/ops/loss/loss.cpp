@@ -2,21 +2,115 @@
 
 #include <fmt/format.h>
 
+#include <limits>
+
+#include "kiln/ops/create/create.hpp"
 #include "kiln/ops/elementwise/elementwise.hpp"
-#include "kiln/ops/gather/gather.hpp"
 #include "kiln/ops/movement/movement.hpp"
 #include "kiln/ops/reduce/reduce.hpp"
 #include "kiln/ops/softmax/softmax.hpp"
 #include "kiln/support/error.hpp"
+#include "kiln/tensor/apply.hpp"
 
 namespace kiln {
+namespace {
+
+/// `right` at the label's class and `wrong` at the others; NaN all along for a label that is none.
+Expr at_label(const Expr& index, const Expr& label, const Param& classes, const Param& nan,
+              const Expr& right, const Expr& wrong) {
+  return select(label < 0 || classes <= label, nan, select(index == label, right, wrong));
+}
+
+constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
+
+/// Each element's part of the loss: 0 but at the label.
+struct LossAtLabel {
+  static constexpr std::string_view name = "cross_entropy";
+  Param classes;
+  Param nan{not_a_number};
+  Expr body(Expr log_probability, Expr index, Expr label) const {
+    return at_label(index, label, classes, nan, -log_probability, 0);
+  }
+};
+
+struct LossGradient {
+  static constexpr std::string_view name = "cross_entropy_backward";
+  Param classes;
+  Param part;  // 1 / N
+  Param nan{not_a_number};
+  Expr body(Expr log_probability, Expr index, Expr label, Expr gradient) const {
+    return (exp(log_probability) - at_label(index, label, classes, nan, 1, 0)) * (gradient * part);
+  }
+};
+
+/// The sum of all elements of [N, C] over N.
+struct MeanOverRows {
+  static constexpr std::string_view name = "mean";
+  static constexpr std::array inputs = {"x"};
+  using layers = Layers<Cube, Fusion>;
+  static TensorSpec output(const TensorSpec& x) { return {Shape{}, x.dtype}; }
+  static Reduction reduction(const TensorSpec& x) {
+    return {
+        .combine = Combine::sum, .axes = Axes(0b11), .scale = 1 / static_cast<double>(x.shape[0])};
+  }
+};
+static_assert(Extension<MeanOverRows>);
+
+struct CrossEntropy {
+  static constexpr std::string_view name = "cross_entropy";
+  static constexpr std::array inputs = {"logits", "labels"};
+  using layers = Layers<Autodiff, Default<Cube>, Fusion>;
+
+  static TensorSpec output(const TensorSpec& logits, const TensorSpec& labels);
+
+  /// By comparison with the class's number and not by gathering: all of it fuses.
+  static AnyTensor reference(const AnyTensor& logits, const AnyTensor& labels) {
+    const LossAtLabel at_labels{{static_cast<double>(logits.dim(1))}};
+    return apply(MeanOverRows{}, apply(at_labels, log_softmax(logits, 1),
+                                       classes_of(logits, labels), unsqueeze(labels, 1)));
+  }
+
+  static AnyTensor classes_of(const AnyTensor& logits, const AnyTensor& labels) {
+    return arange(logits.dim(1), labels.device(), labels.dtype());
+  }
+
+  struct Saved {
+    Checkpoint logits;
+    Checkpoint labels;
+  };
+  static Saved save(const Saver& saver, const AnyTensor& logits, const AnyTensor& labels,
+                    const AnyTensor&) {
+    return {saver.keep(logits), saver.keep(labels)};
+  }
+  static void backward(const Saved& saved, const AnyTensor& grad, Grads<2>& grads) {
+    const AnyTensor logits = saved.logits.get().detach();
+    const AnyTensor labels = saved.labels.get().detach();
+    const LossGradient gradient{{static_cast<double>(logits.dim(1))},
+                                {1 / static_cast<double>(logits.dim(0))}};
+    grads[0].set(apply(gradient, log_softmax(logits, 1), classes_of(logits, labels),
+                       unsqueeze(labels, 1), grad));
+  }
+};
+
+TensorSpec CrossEntropy::output(const TensorSpec& logits, const TensorSpec& labels) {
+  const Shape& n_c = logits.shape;
+  if (n_c.rank() != 2 || labels.shape.rank() != 1 || n_c[0] != labels.shape[0]) {
+    throw ShapeError(fmt::format("cross_entropy: takes logits [N, C] and labels [N], got {} and {}",
+                                 to_string(n_c), to_string(labels.shape)));
+  }
+  if (!is_float(logits.dtype) || (labels.dtype != DType::i32 && labels.dtype != DType::u32)) {
+    throw DTypeError(fmt::format(
+        "cross_entropy: takes logits of f32 or f16 and labels of i32 or u32, got {} and {}",
+        to_string(logits.dtype), to_string(labels.dtype)));
+  }
+  return {Shape{}, logits.dtype};
+}
+static_assert(Extension<CrossEntropy>);
+
+}  // namespace
 
 AnyTensor cross_entropy(const AnyTensor& logits, const AnyTensor& labels) {
-  if (logits.rank() != 2 || labels.rank() != 1 || logits.dim(0) != labels.dim(0)) {
-    throw ShapeError(fmt::format("cross_entropy: takes logits [N, C] and labels [N], got {} and {}",
-                                 to_string(logits.shape()), to_string(labels.shape())));
-  }
-  return -mean(gather(log_softmax(logits, 1), 1, unsqueeze(labels, 1)));
+  return apply(CrossEntropy{}, logits, labels);
 }
 
 AnyTensor mse(const AnyTensor& prediction, const AnyTensor& target) {
