@@ -63,7 +63,8 @@ endfunction()
 # EAGER: once more with every operation run when it is called.
 function(kiln_test_program name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "GPU;EAGER" "" "LINK")
-  kiln_program(${name} ${arg_UNPARSED_ARGUMENTS} LINK ${arg_LINK} GTest::gtest_main GTest::gmock rapidcheck)
+  kiln_program(${name} ${arg_UNPARSED_ARGUMENTS} LINK ${arg_LINK} GTest::gtest_main GTest::gmock rapidcheck
+    nlohmann_json::nlohmann_json)
   if(arg_GPU)
     set(gpu GPU)
   endif()

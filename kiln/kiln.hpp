@@ -14,6 +14,7 @@
 #include "kiln/ops/reduce/reduce.hpp"
 #include "kiln/ops/softmax/softmax.hpp"
 #include "kiln/optim/optim.hpp"
+#include "kiln/runtime/trace.hpp"
 #include "kiln/runtime/webgpu/webgpu.hpp"
 #include "kiln/support/error.hpp"
 #include "kiln/tensor/apply.hpp"

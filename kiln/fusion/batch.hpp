@@ -27,6 +27,13 @@ struct Batch {
   [[nodiscard]] fusion::Graph graph(const Limits& limits) const;
 };
 
+/// Bytes that a block moves.
+struct BlockBytes {
+  std::uint64_t read = 0;     ///< of distinct elements, if each is read once
+  std::uint64_t written = 0;  ///< of results that are stored
+};
+BlockBytes block_bytes(const fusion::Plan& plan, std::size_t n);
+
 /// What a plan's blocks did. `counts` is the rest of the report.
 DrainReport report_of(const fusion::Plan& plan, std::span<const std::uint64_t> launches,
                       DrainReport counts);

@@ -5,6 +5,7 @@
 #include "kiln/dispatch/client.hpp"
 #include "kiln/dispatch/elementwise.hpp"
 #include "kiln/fusion/batch.hpp"
+#include "kiln/runtime/trace.hpp"
 #include "kiln/support/error.hpp"
 
 namespace kiln {
@@ -34,11 +35,17 @@ Execution::Execution(Runtime& runtime, Batch& batch, const Plan& plan)
 void Execution::run() {
   std::uint64_t before = runtime_.counters().launches;
   for (std::size_t n = 0; n < plan_.graph.nodes.size(); ++n) {
+    TraceSpan span(plan_.names[n]);
     run_block(n);
     for (const std::int32_t value : plan_.last_read[n]) batch_.values[at(value)].reset();
     const std::uint64_t now = runtime_.counters().launches;
     launches_[n] = now - before;
     before = now;
+    if (!span.recorded()) continue;
+    const BlockBytes bytes = block_bytes(plan_, n);
+    span.arg("bytes_read", bytes.read);
+    span.arg("bytes_written", bytes.written);
+    span.arg("launches", launches_[n]);
   }
 }
 

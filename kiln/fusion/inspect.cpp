@@ -33,28 +33,37 @@ std::uint64_t bytes_read(const fusion::Graph& graph, const fusion::Use& use) {
 
 }  // namespace
 
+BlockBytes block_bytes(const fusion::Plan& plan, std::size_t n) {
+  const fusion::Node& node = plan.graph.nodes[n];
+  BlockBytes bytes;
+  for (const fusion::Use& use : node.in) bytes.read += bytes_read(plan.graph, use);
+  for (const std::int32_t value : node.out)
+    bytes.written += dispatch::bytes_of(plan.graph.spec(value));
+  return bytes;
+}
+
 DrainReport report_of(const fusion::Plan& plan, std::span<const std::uint64_t> launches,
                       DrainReport counts) {
   std::vector<std::ptrdiff_t> maker(plan.graph.values.size(), -1);
   for (std::size_t n = 0; n < plan.graph.nodes.size(); ++n) {
     const fusion::Node& node = plan.graph.nodes[n];
+    const BlockBytes bytes = block_bytes(plan, n);
     BlockReport block{.kind = static_cast<BlockReport::Kind>(node.work.index()),
                       .ops = {},
                       .launches = launches[n],
+                      .bytes_read = bytes.read,
+                      .bytes_written = bytes.written,
                       .after = {}};
     for (const std::int32_t record : node.records)
       block.ops.push_back(plan.ops[static_cast<std::size_t>(record)]);
     std::set<std::size_t> after;
     for (const fusion::Use& use : node.in) {
-      block.bytes_read += bytes_read(plan.graph, use);
       const std::ptrdiff_t from = maker[static_cast<std::size_t>(use.value)];
       if (from >= 0) after.insert(static_cast<std::size_t>(from));
     }
     block.after.assign(after.begin(), after.end());
-    for (const std::int32_t value : node.out) {
-      block.bytes_written += dispatch::bytes_of(plan.graph.spec(value));
+    for (const std::int32_t value : node.out)
       maker[static_cast<std::size_t>(value)] = static_cast<std::ptrdiff_t>(n);
-    }
     counts.blocks.push_back(std::move(block));
   }
   return counts;

@@ -4,6 +4,7 @@
 #include <ranges>
 
 #include "kiln/fusion/batch.hpp"
+#include "kiln/runtime/trace.hpp"
 #include "kiln/support/error.hpp"
 
 namespace kiln {
@@ -97,8 +98,11 @@ void Stream::handle_gone() {
 void Stream::drain() {
   const Draining here;
   const std::lock_guard lock(drain_mutex_);
+  TraceSpan span("drain");
   Batch batch;
   const std::size_t queued = take(batch);
+  span.arg("queued", queued);
+  span.arg("dead", queued - batch.ops.size());
   if (batch.ops.empty()) return;
   const RuntimeCounters before = runtime_.counters();
   LastDrain last;
@@ -112,6 +116,7 @@ void Stream::drain() {
     }
     return;
   }
+  span.arg("plan_hit", last.counts.plan_hit ? 1 : 0);
   Execution execution(runtime_, batch, *last.plan);
   execution.run();
   const RuntimeCounters after = runtime_.counters();
@@ -154,6 +159,7 @@ std::size_t Stream::take(Batch& batch) {
 }
 
 fusion::PlanPtr Stream::plan_of(Batch& batch, bool& known) {
+  const TraceSpan span("plan");
   batch.number(batches_);
   auto found = plans_.find(batch.form);
   known = found != plans_.end();

@@ -64,6 +64,9 @@ struct RuntimeCounters {
 struct LaunchTime {
   std::string label;
   std::uint64_t nanoseconds = 0;
+  /// Nanoseconds of std::chrono::steady_clock. Never too early; late by as much as the host needed
+  /// to notice that the work was done, and by the same for all that one call waited for.
+  std::uint64_t begin = 0;
 };
 
 /// What a higher stage keeps with a runtime: its prepared kernels, its queued work.
@@ -123,8 +126,8 @@ class Runtime : public std::enable_shared_from_this<Runtime> {
                       const std::array<std::uint32_t, 3>& grid) = 0;
 
   [[nodiscard]] virtual RuntimeCounters counters() const = 0;
-  /// Turns timing of launches on or off. Throws UnsupportedError where the adapter has no
-  /// timestamps.
+  /// Turns timing of launches on or off. A timed launch gets a pass of its own, which costs time
+  /// between launches. Throws UnsupportedError where the adapter has no timestamps.
   virtual void time_launches(bool on) = 0;
   /// Waits, then gives the times gathered since the last call, in order.
   virtual std::vector<LaunchTime> launch_times() = 0;

@@ -59,11 +59,11 @@ void WebGpuRuntime::record(const Pipeline& kernel, std::span<const Operand> oper
   std::array<const CachedGroup*, 4> groups{};
   for (std::size_t i = 0; i < kernel.groups.size(); ++i)
     groups[i] = &bind(kernel, kernel.groups[i], operands);
-  if (timer_.on()) timer_.reserve();
+  const bool timed = timer_.reserve();
   const bool immediate = kernel.metadata_immediate;
   const std::uint32_t ring_offset =
       recorder_.begin_launch(immediate ? std::span<const std::byte>() : metadata);
-  if (timer_.on()) timer_.begin(kernel.label);
+  if (timed) timer_.begin(kernel.label);
   recorder_.set_pipeline(kernel.handle.get());
   for (std::uint32_t i = 0; i < kernel.groups.size(); ++i) {
     recorder_.set_group(i, groups[i]->handle.get(), groups[i]->serial,

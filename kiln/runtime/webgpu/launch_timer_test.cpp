@@ -1,3 +1,4 @@
+#include "kiln/runtime/trace_log.hpp"
 #include "kiln/runtime/webgpu/test_support.hpp"
 
 namespace kiln::wgpu {
@@ -36,6 +37,21 @@ TEST_F(Timing, GivesOneTimeForEachLaunchInOrder) {
   EXPECT_LT(times[0].nanoseconds, 10'000'000'000U);
   EXPECT_GT(times[0].nanoseconds, times[1].nanoseconds);
   EXPECT_TRUE(runtime.launch_times().empty());
+}
+
+TEST_F(Timing, LaunchesBeginInOrderAndInTheHostsTime) {
+  const BufferPtr a = upload(runtime, std::vector<float>(1 << 16, 1));
+  const BufferPtr b = runtime.allocate(4 << 16);
+  const std::uint64_t before = host_nanoseconds();
+  runtime.time_launches(true);
+  for (int i = 0; i < 3; ++i) launch_map(runtime, small, a, b);
+  const std::vector<LaunchTime> times = runtime.launch_times();
+  const std::uint64_t after = host_nanoseconds();
+  ASSERT_EQ(times.size(), 3U);
+  EXPECT_GE(times[0].begin, before);
+  EXPECT_GE(times[1].begin, times[0].begin);
+  EXPECT_GE(times[2].begin, times[1].begin);
+  EXPECT_LE(times[2].begin + times[2].nanoseconds, after);
 }
 
 TEST_F(Timing, MoreLaunchesThanOneQuerySetHolds) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "kiln/runtime/trace.hpp"
 #include "kiln/support/error.hpp"
 
 namespace kiln::wgpu {
@@ -137,6 +138,7 @@ std::shared_ptr<const Pipeline> PipelineCache::get(const KernelId& id, std::stri
   }
   const std::lock_guard lock(mutex_);
   if (const auto found = pipelines_.find(id); found != pipelines_.end()) return found->second;
+  const TraceSpan span("compile", label);
   check_kernel(id, label, gpu_->limits, gpu_->native);
   dump_kernel(id, label);
   auto pipeline = compile_pipeline(gpu_, layouts_, id, label);

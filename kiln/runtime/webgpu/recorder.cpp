@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kiln/runtime/trace.hpp"
+
 namespace kiln::wgpu {
 namespace {
 
@@ -138,6 +140,13 @@ void Recorder::time_next(WGPUQuerySet queries, std::uint32_t first) {
   timed_first_ = first;
 }
 
+void Recorder::stamp(WGPUQuerySet queries, std::uint32_t first) {
+  time_next(queries, first);
+  pass();
+  end_pass();
+  timed_ = nullptr;
+}
+
 WGPUComputePassEncoder Recorder::pass() {
   if (pass_) return pass_.get();
   WGPUPassTimestampWrites writes = WGPU_PASS_TIMESTAMP_WRITES_INIT;
@@ -186,6 +195,7 @@ void Recorder::end_pass() {
 
 WGPUSubmissionIndex Recorder::flush() {
   if (!main_ && !prologue_ && !queued_writes_) return last_;
+  const TraceSpan span("submit");
   if (!main_ && !prologue_) gpu_.check_alive();
   // A fault of anything recorded, and a lost device, show here at the latest. A submit would end
   // the process for them.
@@ -227,7 +237,10 @@ void Recorder::submit(std::optional<Fault> fault, std::span<const WGPUCommandBuf
 void Recorder::bound_flight() {
   // A program that never reads must not queue without end.
   WGPUSubmissionIndex& slot = in_flight_[submits_ % most_in_flight];
-  if (slot != 0) gpu_.wait(&slot);
+  if (slot != 0) {
+    const TraceSpan span("wait for room in the queue");
+    gpu_.wait(&slot);
+  }
   slot = last_;
 }
 

@@ -66,6 +66,8 @@ class Recorder {
   void dispatch(const std::array<std::uint32_t, 3>& grid);
   /// The next launch gets a pass of its own, whose begin and end are written to two queries.
   void time_next(WGPUQuerySet queries, std::uint32_t first);
+  /// An empty pass whose begin and end are written to two queries.
+  void stamp(WGPUQuerySet queries, std::uint32_t first);
 
   [[nodiscard]] WGPUBuffer ring() { return ring_.buffer(); }
   /// Submits what was recorded.

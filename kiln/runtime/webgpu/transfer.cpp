@@ -4,6 +4,7 @@
 #include <cstring>
 #include <optional>
 
+#include "kiln/runtime/trace.hpp"
 #include "kiln/runtime/webgpu/mapping.hpp"
 #include "kiln/runtime/webgpu/webgpu_runtime.hpp"
 #include "kiln/support/error.hpp"
@@ -150,6 +151,7 @@ struct PendingRead {
   }
 
   std::vector<std::byte> get() {
+    const TraceSpan span("wait for a read-back");
     const std::span<const std::byte> all = mapping->wait();
     const auto wanted = all.subspan(skip, bytes);
     std::vector<std::byte> data(wanted.begin(), wanted.end());

@@ -39,7 +39,9 @@ Device webgpu::device(const webgpu::Options& options) {
   std::weak_ptr<wgpu::WebGpuRuntime>& slot = open.by_options[Key(name, options.kind, options.f16)];
   if (auto runtime = slot.lock(); runtime && !runtime->lost()) return Device(std::move(runtime));
   const wgpu::Adapter adapter = wgpu::choose_adapter(name, options.kind);
-  auto runtime = std::make_shared<wgpu::WebGpuRuntime>(wgpu::open_gpu(adapter, options.f16));
+  auto gpu = wgpu::open_gpu(adapter, options.f16);
+  trace_by_environment();  // after drivers were loaded, so that it ends before them
+  auto runtime = std::make_shared<wgpu::WebGpuRuntime>(std::move(gpu));
   slot = runtime;
   return Device(std::move(runtime));
 }

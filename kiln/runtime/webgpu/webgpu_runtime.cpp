@@ -27,9 +27,10 @@ WebGpuRuntime::WebGpuRuntime(std::shared_ptr<Gpu> gpu)
       pool_(spare_bytes),
       read_pool_(spare_read_bytes),
       recorder_(*gpu_),
-      timer_(*gpu_, recorder_) {}
+      timer_(*gpu_, recorder_, track_),
+      track_(fmt::format("webgpu: {}", gpu_->adapter), [this] { give_to_trace(); }) {}
 
-WebGpuRuntime::~WebGpuRuntime() = default;
+WebGpuRuntime::~WebGpuRuntime() { track_.gather(); }
 
 std::span<const Language> WebGpuRuntime::languages() const { return accepted; }
 
@@ -111,6 +112,7 @@ void WebGpuRuntime::trim() {
 }
 
 void WebGpuRuntime::synchronize() {
+  const TraceSpan span("synchronize");
   {
     const std::lock_guard lock(mutex_);
     gpu_->check();
@@ -157,6 +159,11 @@ void WebGpuRuntime::time_launches(bool on) {
   const std::lock_guard lock(mutex_);
   gpu_->check();
   timer_.turn(on);
+}
+
+void WebGpuRuntime::give_to_trace() {
+  const std::lock_guard lock(mutex_);
+  timer_.give_to_trace();
 }
 
 std::vector<LaunchTime> WebGpuRuntime::launch_times() {

@@ -86,6 +86,7 @@ class WebGpuRuntime final : public Runtime {
   void write_part(Memory& memory, std::uint64_t offset, std::span<const std::byte> data);
   void patch(Memory& memory, const Patch& patch);
   const Pipeline& patch_kernel();
+  void give_to_trace();
   // Launches
   const Pipeline& pipeline_of(const CompiledKernelPtr& kernel) const;
   void record(const Pipeline& kernel, std::span<const Operand> operands,
@@ -108,6 +109,8 @@ class WebGpuRuntime final : public Runtime {
   BindGroups bind_groups_;
   Recorder recorder_;
   LaunchTimer timer_;
+
+  TraceDevice track_;  // last: a trace that stops may ask for launches until it is gone
 };
 
 }  // namespace kiln::wgpu
