@@ -23,7 +23,7 @@ fn chain_of_8(device: &Device, exponent: u32) {
         y = t * b.clone();
     });
     println!(
-        "chain_of_8, 2^{exponent}: {:.1} GB/s of 3 streams",
+        "chain_of_8, 2^{exponent}: {:.2} GB/s of 3 streams",
         12.0 * n as f64 / time / 1e9
     );
     assert!(y.sum().into_scalar::<f32>().is_finite());
@@ -34,10 +34,10 @@ fn rows_of_1024(device: &Device, rows: usize) {
     let rate = |time: f64| 8.0 * (rows * 1024) as f64 / time / 1e9;
     let mut y = x.clone();
     let time = seconds_each(device, 10, || y = activation::softmax(x.clone(), 1));
-    println!("softmax {rows} x 1024: {:.1} GB/s", rate(time));
+    println!("softmax {rows} x 1024: {:.2} GB/s", rate(time));
     let norm = LayerNormConfig::new(1024).init(device);
     let time = seconds_each(device, 10, || y = norm.forward(x.clone()));
-    println!("layer_norm {rows} x 1024: {:.1} GB/s", rate(time));
+    println!("layer_norm {rows} x 1024: {:.2} GB/s", rate(time));
     assert!(y.sum().into_scalar::<f32>().is_finite());
 }
 

@@ -16,7 +16,10 @@ fn host_cost(device: &Device) {
     let x = Tensor::<1>::ones([16], device);
     let mut y = x.clone();
     let time = seconds(device, CALLS, || y = x.clone() + 1.0);
-    assert_eq!(y.clone().into_data().to_vec::<f32>().expect("f32")[0], 2.0);
+    assert_eq!(
+        y.clone().into_data().try_to_vec::<f32>().expect("f32")[0],
+        2.0
+    );
     println!("add_one, 16 elements: {:.2} us a call", time * 1e6);
     let mut held = vec![x.clone(); CALLS as usize];
     let time = seconds(device, 1, || {
@@ -31,7 +34,7 @@ fn host_cost(device: &Device) {
             y = y.clone() + 1.0;
         }
     });
-    assert_eq!(y.into_data().to_vec::<f32>().expect("f32")[0], 5001.0);
+    assert_eq!(y.into_data().try_to_vec::<f32>().expect("f32")[0], 5001.0);
     println!(
         "add_one_chained, 16 elements: {:.2} us a call",
         per_call(time)
@@ -60,21 +63,21 @@ fn memory(device: &Device, rows: usize) {
     let mut y = x.clone();
     let time = seconds_each(device, 10, || y = activation::gelu(x.clone()));
     println!(
-        "elementwise_gelu {rows} x 1024: {:.1} GB/s",
+        "elementwise_gelu {rows} x 1024: {:.2} GB/s",
         rate(2.0, time)
     );
     let time = seconds_each(device, 10, || y = x.clone() + row.clone());
     println!(
-        "elementwise_broadcast_add {rows} x 1024: {:.1} GB/s",
+        "elementwise_broadcast_add {rows} x 1024: {:.2} GB/s",
         rate(2.0, time)
     );
     let time = seconds_each(device, 10, || y = x.clone().sum_dim(1));
-    println!("sum_rows {rows} x 1024: {:.1} GB/s", rate(1.0, time));
+    println!("sum_rows {rows} x 1024: {:.2} GB/s", rate(1.0, time));
     let time = seconds_each(device, 10, || y = x.clone().sum_dim(0));
-    println!("sum_columns {rows} x 1024: {:.1} GB/s", rate(1.0, time));
+    println!("sum_columns {rows} x 1024: {:.2} GB/s", rate(1.0, time));
     let mut total = x.clone().sum();
     let time = seconds_each(device, 10, || total = x.clone().sum());
-    println!("sum_all {rows} x 1024: {:.1} GB/s", rate(1.0, time));
+    println!("sum_all {rows} x 1024: {:.2} GB/s", rate(1.0, time));
     assert!(total.into_scalar::<f32>().is_finite());
 }
 
