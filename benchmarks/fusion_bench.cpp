@@ -95,6 +95,7 @@ AnyTensor eight_operations(const AnyTensor& a, const AnyTensor& b) {
 void chain_of_8(benchmark::State& state, Mode mode) {
   const Device device = device_for(mode);
   const std::int64_t n = std::int64_t{1} << state.range(0);
+  if (!fits(state, device, n)) return;
   const AnyTensor a = random_normal({n}, 1, device);
   const AnyTensor b = random_normal({n}, 2, device);
   const auto call = [&] { return eight_operations(a, b); };
@@ -119,6 +120,7 @@ AnyTensor layer_norm_rows(const AnyTensor& x) {
 void rows_of_1024(benchmark::State& state, Mode mode, AnyTensor (*f)(const AnyTensor&)) {
   const Device device = device_for(mode);
   const std::int64_t rows = state.range(0);
+  if (!fits(state, device, rows * 1024)) return;
   const AnyTensor x = random_normal({rows, 1024}, 1, device);
   const Timed timed = time_calls(state, device, [&] { return f(x); });
   report_rate(state, "bytes/s", 2 * sizeof(float) * 1024 * static_cast<double>(rows), timed);

@@ -16,6 +16,14 @@ inline kiln::Device device_for(Mode mode) {
   return mode == Mode::lazy ? device.lazy() : device.eager();
 }
 
+/// Whether the adapter has buffers for `elements` numbers of f32; reports it where it has not.
+inline bool fits(benchmark::State& state, const kiln::Device& device, std::int64_t elements) {
+  if (static_cast<std::uint64_t>(elements) * sizeof(float) <= device.limits().binding_bytes)
+    return true;
+  state.SkipWithError("the adapter has no buffers so large");
+  return false;
+}
+
 inline std::uint64_t launches(const kiln::Device& device) {
   return device.runtime().counters().launches;
 }
@@ -37,20 +45,22 @@ struct Timed {
 };
 
 /// Times calls of `f`, each handed to the device by itself: of several in one queue only those that
-/// are held would run, and equal ones once. The first call compiles, and is not timed.
+/// are held would run, and equal ones once. Kernels are compiled and plans made before.
 template <class F>
 Timed time_calls(benchmark::State& state, const kiln::Device& device, F f) {
-  Timed timed{f()};
-  device.synchronize();
   const int calls = device.limits().cpu ? 1 : 10;  // many enough to hide the wait on a GPU
-  const std::uint64_t before = launches(device);
-  for (auto _ : state) {
+  Timed timed;
+  const auto round = [&] {
     for (int i = 0; i < calls; ++i) {
       timed.last = f();
       device.flush();
     }
     device.synchronize();
-  }
+  };
+  device.flush();  // what makes the inputs is none of the calls
+  for (int i = 0; i < 2; ++i) round();
+  const std::uint64_t before = launches(device);
+  for (auto _ : state) round();
   timed.calls = static_cast<double>(state.iterations()) * calls;
   report(state, device, timed.calls, before);
   return timed;
