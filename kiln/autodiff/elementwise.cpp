@@ -18,7 +18,6 @@ struct Elementwise {
 };
 
 struct Saved {
-  std::string_view name;
   BodyPtr adjoint;  ///< one root a tracked input, in order
   std::vector<Checkpoint> in;
   Checkpoint out;
@@ -54,7 +53,6 @@ std::shared_ptr<void> save(const void* op, const Saver& saver, std::span<const A
   std::uint32_t wanted = 0;
   for (std::size_t i = 0; i < in.size(); ++i) wanted |= std::uint32_t{in[i].tracked()} << i;
   auto saved = std::make_shared<Saved>();
-  saved->name = lasting_name(fmt::format("{}_backward", made.op));
   saved->adjoint = adjoint_of(made.body, wanted);
   for (std::size_t i = 0; i < in.size(); ++i)
     saved->in.push_back(saver.keep_if(any_root_uses(*saved->adjoint, i), in[i]));
@@ -88,8 +86,9 @@ void backward(const Node& node, std::span<const AnyTensor> grads, std::span<Grad
   if (passes_through) {
     gradients.assign(specs.size(), grad.value());
   } else {
+    const std::string_view name = lasting_name(fmt::format("{}_backward", made.op));
     gradients =
-        record({saved.name, ElementwiseCall{saved.adjoint, made.params}}, *node.device, in, specs);
+        record({name, ElementwiseCall{saved.adjoint, made.params}}, *node.device, in, specs);
   }
   for (std::size_t i = 0, k = 0; i < slots.size(); ++i) {
     if (slots[i]) slots[i].set_reduced({gradients[k++], grad.device()});

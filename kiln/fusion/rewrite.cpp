@@ -165,11 +165,21 @@ BodyBuilder::Built BodyBuilder::finish(std::span<const std::int32_t> roots) cons
   const int lead = has_value_ ? 1 : 0;
   const BodyPtr whole = composer_.finish(static_cast<int>(uses_.size()) + lead,
                                          static_cast<int>(params_.size()), roots);
-  const auto reads = [&](Opcode op, std::size_t slot) {
-    return std::ranges::any_of(whole->graph->nodes(), [&](const ExprGraph::Node& node) {
-      return node.op == op && at(node.args[0]) == slot;
-    });
+  const auto slots_of = [&](Opcode op) {
+    std::vector<char> read(uses_.size() + params_.size() + 1);
+    std::size_t count = 0;
+    for (const ExprGraph::Node& node : whole->graph->nodes()) {
+      if (node.op != op) continue;
+      read[at(node.args[0])] = 1;
+      ++count;
+    }
+    return std::pair(read, count);
   };
+  const auto [inputs_read, input_count] = slots_of(Opcode::input);
+  const auto [params_read, param_count] = slots_of(Opcode::param);
+  const bool value_read = has_value_ && inputs_read[0] != 0;
+  if (param_count == params_.size() && input_count == uses_.size() + (value_read ? 1 : 0))
+    return {{whole, params_}, uses_};
   // What nothing reads leaves the lists of inputs and params.
   Built built;
   Composer compact;
@@ -177,14 +187,14 @@ BodyBuilder::Built BodyBuilder::finish(std::span<const std::int32_t> roots) cons
   int inputs = lead;
   if (has_value_) in.push_back(compact.input(0));
   for (std::size_t i = 0; i < uses_.size(); ++i) {
-    const bool used = reads(Opcode::input, i + at(lead));
+    const bool used = inputs_read[i + at(lead)] != 0;
     in.push_back(used ? compact.input(inputs++) : -1);
     if (used) built.in.push_back(uses_[i]);
   }
   std::vector<int> slots;
   for (std::size_t i = 0; i < params_.size(); ++i) {
     slots.push_back(static_cast<int>(built.body.params.size()));
-    if (reads(Opcode::param, i)) built.body.params.push_back(params_[i]);
+    if (params_read[i] != 0) built.body.params.push_back(params_[i]);
   }
   const auto results = compact.copy(*whole, in, slots);
   built.body.body = compact.finish(inputs, static_cast<int>(built.body.params.size()), results);

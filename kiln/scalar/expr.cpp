@@ -53,15 +53,21 @@ std::vector<std::int32_t> copy_needed(const ExprGraph& from, std::span<const std
 
 std::string spell(const ExprGraph& graph, int inputs, int params,
                   std::span<const std::int32_t> roots) {
-  std::string key = fmt::format("{},{}:", inputs, params);
+  std::string key;
+  const auto append = [&](const auto& value) {
+    key.append(reinterpret_cast<const char*>(&value),  // NOLINT: the bytes are what is wanted
+               sizeof value);
+  };
+  append(inputs);
+  append(params);
+  append(graph.nodes().size());
   for (const ExprGraph::Node& node : graph.nodes()) {
-    key += fmt::format("{}({},{},{})", static_cast<int>(node.op), node.args[0], node.args[1],
-                       node.args[2]);
-    if (node.op == Opcode::constant)
-      key += fmt::format("{:016x}", std::bit_cast<std::uint64_t>(node.value));
-    if (node.op == Opcode::cast) key += to_string(node.dtype);
+    append(node.op);
+    append(node.args);
+    append(node.value);
+    append(node.dtype);
   }
-  for (const std::int32_t root : roots) key += fmt::format(">{}", root);
+  for (const std::int32_t root : roots) append(root);
   return key;
 }
 
@@ -89,6 +95,17 @@ void add(const Flow& flow, Flow& sum) {
 }
 
 }  // namespace
+
+std::size_t ExprGraph::Hash::operator()(const Node& node) const {
+  std::uint64_t hash = std::bit_cast<std::uint64_t>(node.value);
+  const auto mix = [&](std::uint64_t more) {
+    hash = (hash ^ more) * 0x9e37'79b9'7f4a'7c15U;  // 2^64 over the golden ratio spreads the bits
+    hash ^= hash >> 32U;
+  };
+  mix(static_cast<std::uint64_t>(node.op) << 8U | static_cast<std::uint64_t>(node.dtype));
+  for (const std::int32_t arg : node.args) mix(static_cast<std::uint32_t>(arg));
+  return hash;
+}
 
 std::int32_t ExprGraph::intern(Node node) {
   if (const std::int32_t same = simplified(node); same >= 0) return same;

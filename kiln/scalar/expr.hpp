@@ -1,14 +1,12 @@
 #pragma once
 #include <array>
 #include <bit>
-#include <compare>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
-#include <tuple>
+#include <unordered_map>
 #include <vector>
 
 #include "kiln/scalar/opcode.hpp"
@@ -35,16 +33,10 @@ class ExprGraph {
         -1, -1, -1};           ///< node ids; of `input` and `param`: args[0] is the slot
     double value = 0;          ///< of `constant`
     DType dtype = DType::f32;  ///< of `cast`: the target
-    /// Orders constants by their bits: -0 is not 0, and NaN equals itself.
-    friend std::strong_ordering operator<=>(const Node& a, const Node& b) {
-      return a.key() <=> b.key();
-    }
-    friend bool operator==(const Node& a, const Node& b) { return a.key() == b.key(); }
-
-   private:
-    [[nodiscard]] std::tuple<Opcode, std::array<std::int32_t, 3>, std::uint64_t, DType> key()
-        const {
-      return {op, args, std::bit_cast<std::uint64_t>(value), dtype};
+    /// Tells constants apart by their bits: -0 is not 0, and NaN equals itself.
+    friend bool operator==(const Node& a, const Node& b) {
+      return a.op == b.op && a.args == b.args && a.dtype == b.dtype &&
+             std::bit_cast<std::uint64_t>(a.value) == std::bit_cast<std::uint64_t>(b.value);
     }
   };
 
@@ -70,7 +62,10 @@ class ExprGraph {
   [[nodiscard]] bool is_constant(std::int32_t id, double value) const;
 
   std::vector<Node> nodes_;
-  std::map<Node, std::int32_t> ids_;
+  struct Hash {
+    std::size_t operator()(const Node& node) const;
+  };
+  std::unordered_map<Node, std::int32_t, Hash> ids_;
   std::vector<const Param*> params_;
 };
 
