@@ -110,6 +110,62 @@ TEST(Fusion, TheReportSaysItAsTextAndAsAGraph) {
   EXPECT_THAT(to_dot(report), ::testing::HasSubstr("b0 -> b1"));
 }
 
+/// A kernel of a user's own, which counts on from each element; `how` says what its launch is like.
+enum class How : std::uint8_t { stores, zeroes, reads_back };
+struct Counted {
+  static constexpr std::string_view name = "counted";
+  static constexpr std::array inputs = {"x"};
+  using layers = Layers<Cube, Fusion>;
+  How how;
+
+  static TensorSpec output(const TensorSpec& x) { return x; }
+  webgpu::Launch webgpu_kernel(const Operand& x, const Operand& out) const {
+    const bool reads = how == How::reads_back;
+    return {.source = KernelSource::wgsl("{{ bindings }}\n"
+                                         "@compute @workgroup_size({{ workgroup_size_x }})\n"
+                                         "fn main(@builtin(global_invocation_id) at: vec3<u32>) {\n"
+                                         "  if (at.x >= params.n) { return; }\n"
+                                         "  store_out(at.x, x[at.x] + Elem(at.x));\n}\n"),
+            .params = {{"n", x.shape().elements()}},
+            .grid = {ceil_div(out.shape().elements(), 64), 1, 1},
+            .access = reads ? OutputAccess::read_write : OutputAccess::write,
+            .zeroed = how == How::zeroes};
+  }
+};
+static_assert(Extension<Counted>);
+
+TEST(Fusion, AUsersKernelTakesItsElementwiseNeighbours) {
+  const AnyTensor x = input({4, 3});
+  const AnyTensor row = input({3}, 1);
+  const auto f = [](const std::vector<AnyTensor>& t) {
+    return tanh(apply(Counted{How::stores}, t[0]) * t[1]) - 1.0;
+  };
+  const DrainReport report = drained([&] { return f({x, row}); });
+  ASSERT_EQ(report.blocks.size(), 1U);
+  EXPECT_THAT(report.blocks[0].ops, ElementsAre("counted", "mul", "tanh", "sub"));
+  EXPECT_EQ(report.launches, 1U);
+  expect_same_as_eager(f, {x, row});
+}
+
+TEST(Fusion, AKernelWhoseStoreIsNotAllStaysByItself) {
+  const AnyTensor x = input({12});
+  for (const How how : {How::zeroes, How::reads_back}) {
+    const auto f = [&](const std::vector<AnyTensor>& t) { return apply(Counted{how}, t[0]) * 2.0; };
+    EXPECT_EQ(drained([&] { return f({x}); }).blocks.size(), 2U);
+    expect_same_as_eager(f, {x});
+  }
+}
+
+TEST(Fusion, ANeighbourOfAnotherShapeOrOrderStaysOutside) {
+  const AnyTensor x = input({4, 3});
+  const auto f = [](const std::vector<AnyTensor>& t) {
+    return transpose(apply(Counted{How::stores}, t[0])) + t[1];
+  };
+  const AnyTensor other = input({3, 4}, 1);
+  EXPECT_EQ(drained([&] { return f({x, other}); }).blocks.size(), 2U);
+  expect_same_as_eager(f, {x, other});
+}
+
 /// A random program: a few tensors, each made from earlier ones.
 class Program {
  public:

@@ -27,7 +27,8 @@ struct RuleCall {
   std::shared_ptr<const void> op;
 };
 
-/// An operation given by a function that launches what it takes.
+/// An operation given by a function that launches what it takes. It may hold no Value: that would
+/// keep work alive which nobody can read.
 using LaunchFunction =
     std::function<std::vector<RawTensor>(webgpu::Client&, std::span<const RawTensor> in)>;
 using LaunchCall = std::shared_ptr<const LaunchFunction>;
