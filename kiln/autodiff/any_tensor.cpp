@@ -80,9 +80,9 @@ AnyTensor AnyTensor::to(const Device& device) const {
                     to_string(this->device()), to_string(device)));
   }
   const std::vector<std::byte> bytes = read_bytes(dtype()).get();
-  RawTensor moved = dispatch::allocate("to", device.shared_runtime(), spec());
+  const RawTensor moved = dispatch::allocate("to", device.shared_runtime(), spec());
   device.runtime().write(moved.buffer, 0, bytes);
-  return {Value(std::move(moved)), device};
+  return {Value(moved), device};
 }
 
 void refuse_rank(int expected, const Shape& shape, const std::source_location& where) {

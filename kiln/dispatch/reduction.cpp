@@ -196,10 +196,10 @@ void choose(ReductionPass& pass, std::int64_t most_splits, const Limits& limits)
 ReductionPass first_pass(const ReductionCall& call, std::span<const RawTensor> inputs) {
   ReductionPass pass{.op = call.op,
                      .combine = call.reduction.combine,
+                     .element = call.dtype,
                      .scale = call.reduction.scale,
                      .before = call.before,
                      .params = call.params,
-                     .element = call.dtype,
                      .inputs = {inputs.begin(), inputs.end()},
                      .kept = JoinedAxes(inputs.size()),
                      .reduced = JoinedAxes(inputs.size())};
@@ -218,8 +218,8 @@ ReductionPass second_pass(const ReductionPass& first, double scale) {
   const Layout& parts = first.outputs[0].layout;
   ReductionPass pass{.op = first.op,
                      .combine = first.combine,
-                     .scale = scale,
                      .element = first.value,
+                     .scale = scale,
                      .inputs = first.outputs,
                      .kept = JoinedAxes(1),
                      .reduced = JoinedAxes(1)};

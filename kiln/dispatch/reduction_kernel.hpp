@@ -52,21 +52,21 @@ enum class Variant : std::uint8_t {
 struct ReductionPass {
   std::string_view op;
   Combine combine = Combine::sum;
+  DType element = DType::f32;  ///< what is combined
+  DType value = DType::f32;    ///< of a result, before it is finished
+  Variant variant = Variant::rows;
+  int width = 1;  ///< neighbours one step takes
   double scale = 1;
   BodyPtr before;
   std::span<const double> params;
-  DType element = DType::f32;  ///< what is combined
   std::vector<RawTensor> inputs;
-  DType value = DType::f32;            ///< of a result, before it is finished
   const FinishCode* finish = nullptr;  ///< null: results are stored as they are
   std::vector<RawTensor> outputs;
   JoinedAxes kept;
   JoinedAxes reduced;
   std::vector<Reach> reach;  ///< one an input
-  Variant variant = Variant::rows;
-  std::int64_t splits = 1;  ///< parts that an output's elements are combined in
-  std::int64_t chunk = 0;   ///< elements of one part
-  int width = 1;            ///< neighbours one step takes
+  std::int64_t splits = 1;   ///< parts that an output's elements are combined in
+  std::int64_t chunk = 0;    ///< elements of one part
   std::uint32_t workgroup = 256;
   std::uint32_t lanes = 256;  ///< of a team; divides `workgroup`
 };

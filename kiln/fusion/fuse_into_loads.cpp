@@ -26,9 +26,9 @@ class Pass {
       : graph_(std::move(graph)), limits_(limits), links_(graph_) {}
 
   Graph run() && {
-    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
-      if (!std::holds_alternative<Elementwise>(graph_.nodes[n].work)) continue;
-      const std::vector<std::int32_t> values = graph_.nodes[n].out;
+    for (const Node& producer : graph_.nodes) {
+      if (!std::holds_alternative<Elementwise>(producer.work)) continue;
+      const std::vector<std::int32_t> values = producer.out;
       for (const std::int32_t value : values) move_into_readers(value);
     }
     return settle_order(std::move(graph_));

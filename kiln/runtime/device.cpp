@@ -11,7 +11,7 @@ namespace {
 bool eager_by_environment() {
   static const bool eager = [] {
     const char* text = std::getenv("KILN_EAGER");  // NOLINT(concurrency-mt-unsafe): read once
-    return text != nullptr && std::string_view(text) != "" && std::string_view(text) != "0";
+    return text != nullptr && !std::string_view(text).empty() && std::string_view(text) != "0";
   }();
   return eager;
 }

@@ -84,9 +84,9 @@ AnyTensor upload(const Stored& values, const TensorSpec& spec, const Device& dev
     throw ShapeError(
         fmt::format("tensor: {} values given for shape {}", values.size(), to_string(spec.shape)));
   }
-  RawTensor raw = dispatch::allocate("tensor", device.shared_runtime(), spec);
+  const RawTensor raw = dispatch::allocate("tensor", device.shared_runtime(), spec);
   device.runtime().write(raw.buffer, 0, std::as_bytes(std::span(values)));
-  return {Value(std::move(raw)), device};
+  return {Value(raw), device};
 }
 
 }  // namespace
@@ -112,13 +112,13 @@ AnyTensor tensor(const std::vector<bool>& values, const Shape& shape, const Devi
   return upload(words, {shape, DType::boolean}, device);
 }
 
-AnyTensor from_raw(RawTensor raw, const Device& device) {
+AnyTensor from_raw(const RawTensor& raw, const Device& device) {
   if (raw.buffer == nullptr) throw Error("from_raw: the tensor is an empty handle");
   if (raw.runtime != device.shared_runtime()) {
     throw DeviceError(fmt::format("from_raw: the elements are on {}, not on {}",
                                   raw.runtime->adapter(), to_string(device)));
   }
-  return {Value(std::move(raw)), device};
+  return {Value(raw), device};
 }
 
 AnyTensor full(const Shape& shape, double value, const Device& device, DType dtype) {

@@ -31,7 +31,7 @@ AnyTensor tensor(const std::array<T, N>& values, const Shape& shape, const Devic
 template <>
 AnyTensor tensor(const std::vector<bool>& values, const Shape& shape, const Device& device);
 /// A tensor of elements that are on a device already; its runtime must be the device's.
-AnyTensor from_raw(RawTensor raw, const Device& device);
+AnyTensor from_raw(const RawTensor& raw, const Device& device);
 
 AnyTensor full(const Shape& shape, double value, const Device& device, DType dtype = DType::f32);
 AnyTensor zeros(const Shape& shape, const Device& device, DType dtype = DType::f32);
