@@ -6,16 +6,12 @@
 #include "kiln/fusion/spell.hpp"
 #include "kiln/scalar/infer.hpp"
 #include "kiln/support/error.hpp"
+#include "kiln/support/overload.hpp"
 
 namespace kiln {
 namespace {
 
 using namespace fusion;
-
-template <class... F>
-struct Overload : F... {
-  using F::operator()...;
-};
 
 /// Numbers the storages and scalars of a batch.
 class Numbering {

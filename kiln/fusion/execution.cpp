@@ -7,6 +7,7 @@
 #include "kiln/fusion/batch.hpp"
 #include "kiln/runtime/trace.hpp"
 #include "kiln/support/error.hpp"
+#include "kiln/support/overload.hpp"
 
 namespace kiln {
 namespace {
@@ -14,11 +15,6 @@ namespace {
 using namespace fusion;
 
 std::size_t at(std::int32_t number) { return static_cast<std::size_t>(number); }
-
-template <class... F>
-struct Overload : F... {
-  using F::operator()...;
-};
 
 }  // namespace
 

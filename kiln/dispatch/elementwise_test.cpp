@@ -1,0 +1,86 @@
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "kiln/dispatch/elementwise.hpp"
+#include "kiln/dispatch/elementwise_kernel.hpp"
+#include "kiln/dispatch/grid.hpp"
+#include "kiln/dispatch/test_support.hpp"
+#include "kiln/scalar/body_of_test.hpp"
+
+namespace kiln::dispatch {
+namespace {
+
+constexpr std::uint32_t workgroup = 64;
+
+RawTensor given(const std::vector<float>& values) {
+  const webgpu::Client client(test::device().shared_runtime(), "test");
+  return client.create(std::span<const float>(values), {std::ssize(values)});
+}
+
+/// a - b * b over n elements in `steps` steps a thread; the result in a's buffer if `in_place`.
+std::vector<float> run(std::int64_t n, int steps, bool in_place) {
+  Runtime& runtime = test::device().runtime();
+  const webgpu::Client client(test::device().shared_runtime(), "test");
+  const std::array in{given(test::wave(n)), given(test::wave(n, 1))};
+  const std::array out{in_place ? in[0] : client.empty({{n}, DType::f32})};
+  const BodyPtr body = body_of([](Expr a, Expr b) { return a - b * b; });
+  const std::array layouts{in[0].layout, in[1].layout, out[0].layout};
+  ElementwiseLaunch call{"test", body, {}, in, out, collapse({n}, layouts), {}, steps};
+  if (in_place) call.overwritten_by = {0, -1};
+  const BodyTypes types = infer("test", *body, std::array{DType::f32, DType::f32}, DType::f32);
+  const CompiledKernelPtr kernel =
+      runtime.compile(elementwise_kernel(call, types, runtime.limits(), workgroup), "test");
+  std::vector<Binding> bindings;
+  if (!in_place) bindings.push_back({in[0].buffer});
+  bindings.push_back({in[1].buffer});
+  bindings.push_back({out[0].buffer});
+  std::vector<std::uint32_t> words;
+  each_number(call, types, n,
+              [&](auto, std::string_view, std::uint32_t word) { words.push_back(word); });
+  words.resize((words.size() + 3) / 4 * 4);
+  const std::int64_t groups =
+      ceil_div(n, std::int64_t{call.view.width} * steps * std::int64_t{workgroup});
+  runtime.launch(kernel, bindings, std::as_bytes(std::span(words)),
+                 folded_grid(groups, runtime.limits()));
+  return client.read<float>(out[0]);
+}
+
+std::vector<double> expected(std::int64_t n) {
+  const std::vector<float> a = test::wave(n);
+  const std::vector<float> b = test::wave(n, 1);
+  std::vector<double> out;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    out.push_back(double{a[i]} - double{b[i]} * double{b[i]});
+  return out;
+}
+
+TEST(Elementwise, AThreadOfSeveralStepsReachesEachElementOnce) {
+  for (const std::int64_t n : {4, 256, 1024, 1028, 2044, 5000}) {
+    for (const int steps : {1, 2, 4}) {
+      test::expect_near(run(n, steps, false), expected(n), 1e-6);
+      test::expect_near(run(n, steps, true), expected(n), 1e-6, "in place");
+    }
+  }
+}
+
+TEST(Elementwise, AResultTakesTheBufferOfAnInput) {
+  const BodyPtr body = body_of([](Expr a, Expr b) { return a - b; });
+  for (const std::int64_t n : {3, 8}) {
+    const std::array in{given(test::wave(n)), given(test::wave(n, 1))};
+    const std::array reuse{std::int32_t{1}};
+    const RawTensor out =
+        run_elementwise("test", in[0].runtime, body, {}, in, {n}, std::array{DType::f32}, reuse)
+            .front();
+    EXPECT_EQ(out.buffer, in[1].buffer);
+    const webgpu::Client client(out.runtime, "test");
+    const std::vector<float> a = test::wave(n);
+    const std::vector<float> b = test::wave(n, 1);
+    std::vector<double> difference;
+    for (std::size_t i = 0; i < a.size(); ++i) difference.push_back(double{a[i]} - double{b[i]});
+    test::expect_near(client.read<float>(out), difference, 1e-6);
+  }
+}
+
+}  // namespace
+}  // namespace kiln::dispatch
