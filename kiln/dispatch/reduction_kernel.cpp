@@ -96,6 +96,7 @@ class Source {
       statements = printed.statements;
       result = wgsl_load(pass_.element,
                          wgsl_store(types_.before.roots[0], pass_.element, printed.results[0]));
+      result = wgsl_rounded(pass_.element, result, helpers_);
     }
     return fmt::format("fn value({}) -> {} {{\n{}  return {};\n}}\n", parameters,
                        wgsl_compute_type(pass_.element), statements, result);

@@ -74,8 +74,13 @@ class Writer {
     }
   }
 
+  /// The value that is finished, as loading it again would give it.
+  std::string as_stored(std::string_view value) const {
+    return wgsl_rounded(store_.value, wgsl_load(store_.value, value), helpers_);
+  }
+
   std::string one_element() const {
-    std::string arguments = wgsl_load(store_.value, "value");
+    std::string arguments = as_stored("value");
     each_operand([&](std::size_t i, const Reads& reads, std::size_t j) {
       const StoredArray& array = store_.operands[i];
       arguments += ", " + wgsl_load(array.dtype, element(array, reads.position(j)));
@@ -97,7 +102,7 @@ class Writer {
     std::string text = coordinates();
     std::array<std::string, 4> arguments;
     for (std::size_t lane = 0; lane < 4; ++lane)
-      arguments[lane] = wgsl_load(store_.value, fmt::format("value[{}]", lane));
+      arguments[lane] = as_stored(fmt::format("value[{}]", lane));
     each_operand([&](std::size_t i, const Reads& reads, std::size_t j) {
       const StoredArray& array = store_.operands[i];
       const bool quad = array.vec4 && reads.is_quad(j);

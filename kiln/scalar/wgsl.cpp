@@ -33,7 +33,9 @@ std::string literal(std::string_view op, double value, DType dtype) {
 }
 
 std::string cast_text(DType from, DType to, const std::string& x) {
-  if (to == DType::f16) return fmt::format("f32(f16({}))", x);
+  // Not f32(f16(x)): compilers take the two conversions for none.
+  if (to == DType::f16)
+    return fmt::format("kiln_round_f16({})", is_float(from) ? x : fmt::format("f32({})", x));
   // Compilers take "!=" as ordered, by which NaN would be false.
   if (to == DType::boolean)
     return from == DType::boolean ? x : fmt::format("!({0} == {1}(0))", x, wgsl_compute_type(from));
@@ -89,7 +91,10 @@ class Printer {
                                      node.op == Opcode::cast   ? DType::f32
                                      : dtype == DType::boolean ? DType::f32
                                                                : dtype);
-    if (node.op == Opcode::cast) return cast_text(meet, node.dtype, operand(node.args[0], meet));
+    if (node.op == Opcode::cast) {
+      if (node.dtype == DType::f16) out_.helpers.insert("kiln_round_f16");
+      return cast_text(meet, node.dtype, operand(node.args[0], meet));
+    }
     std::string out;
     const std::string_view pattern = row(node.op).wgsl;
     for (std::size_t i = 0; i < pattern.size(); ++i) {
@@ -140,6 +145,12 @@ std::string wgsl_store(DType from, DType to, std::string_view value) {
   if (to == DType::boolean) return fmt::format("u32({})", cast_text(from, to, std::string(value)));
   if (to == DType::f16) return fmt::format("f16({})", value);
   return from == to ? std::string(value) : fmt::format("{}({})", wgsl_compute_type(to), value);
+}
+
+std::string wgsl_rounded(DType dtype, std::string_view value, std::set<std::string>& helpers) {
+  if (dtype != DType::f16) return std::string(value);
+  helpers.insert("kiln_round_f16");
+  return fmt::format("kiln_round_f16({})", value);
 }
 
 WgslBody print_wgsl(std::string_view op, const Body& body, const BodyTypes& types,

@@ -17,6 +17,10 @@ std::string wgsl_load(DType dtype, std::string_view stored);
 /// `value`, an expression of dtype `from`, as what is stored in an array of dtype `to`.
 std::string wgsl_store(DType from, DType to, std::string_view value);
 
+/// `value`, of compute type, as storing it as `dtype` and loading it again would leave it.
+/// Compilers take f32(f16(value)) for the value itself.
+std::string wgsl_rounded(DType dtype, std::string_view value, std::set<std::string>& helpers);
+
 /// A printed body: statements that define temporaries, then one expression a root.
 struct WgslBody {
   std::string statements;

@@ -26,6 +26,22 @@ const std::map<std::string, Helper>& helpers() {
          {"fn kiln_is_nan(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u; "
           "}\n",
           {}}},
+        // To the nearest f16, ties to even, by its bits: subnormals are multiples of 2^-24, and
+        // from half a step past the largest on it is an infinity.
+        {"kiln_round_f16",
+         {"fn kiln_round_f16(x: f32) -> f32 {\n"
+          "  let bits = bitcast<u32>(x);\n"
+          "  let size = bits & 0x7fffffffu;\n"
+          "  if (size > 0x7f800000u) { return x; }\n"
+          "  if (size >= 0x477ff000u) { return bitcast<f32>((bits & 0x80000000u) | 0x7f800000u); "
+          "}\n"
+          "  if (size < 0x38800000u) {\n"
+          "    let near = round(abs(x) * 16777216.0f) * 5.9604644775390625e-8f;\n"
+          "    return bitcast<f32>((bits & 0x80000000u) | bitcast<u32>(near));\n"
+          "  }\n"
+          "  return bitcast<f32>((bits + 0xfffu + ((bits >> 13u) & 1u)) & 0xffffe000u);\n"
+          "}\n",
+          {}}},
         // A polynomial near 0 and exp elsewhere; single precision coefficients from the Cephes
         // library's tanhf.
         {"kiln_tanh",

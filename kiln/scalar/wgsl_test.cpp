@@ -157,8 +157,8 @@ TEST(Wgsl, CastsAreSpelledFromTheComputedType) {
     const Expr y = cast(graph.input(0), to);
     return print(*make_body(graph, 1, 0, std::array{y.id()}), {from}).statements;
   };
-  EXPECT_EQ(spelled(DType::f32, DType::f16), "  let t1 = f32(f16(x));\n");
-  EXPECT_EQ(spelled(DType::boolean, DType::f16), "  let t1 = f32(f16(x));\n");
+  EXPECT_EQ(spelled(DType::f32, DType::f16), "  let t1 = kiln_round_f16(x);\n");
+  EXPECT_EQ(spelled(DType::boolean, DType::f16), "  let t1 = kiln_round_f16(f32(x));\n");
   EXPECT_EQ(spelled(DType::f16, DType::f32), "  let t1 = f32(x);\n");
   EXPECT_EQ(spelled(DType::f32, DType::i32),
             "  let t1 = select(i32(x), 2147483647i, x >= 2147483648.0f);\n");
