@@ -5,18 +5,14 @@
 #include "kiln/dispatch/client.hpp"
 #include "kiln/dispatch/elementwise.hpp"
 #include "kiln/fusion/batch.hpp"
+#include "kiln/fusion/rewrite.hpp"
 #include "kiln/runtime/trace.hpp"
 #include "kiln/support/error.hpp"
 #include "kiln/support/overload.hpp"
 
 namespace kiln {
-namespace {
 
 using namespace fusion;
-
-std::size_t at(std::int32_t number) { return static_cast<std::size_t>(number); }
-
-}  // namespace
 
 Execution::Execution(Runtime& runtime, Batch& batch, const Plan& plan)
     : runtime_(runtime),
@@ -104,14 +100,9 @@ std::vector<RawTensor> Execution::compute(std::size_t n) {
 std::vector<RawTensor> Execution::elementwise(std::size_t n, const Elementwise& work) {
   const Node& node = plan_.graph.nodes[n];
   const std::vector<std::int32_t> in_place = reusable_inputs(n);
-  const std::vector<DType> dtypes = [&] {
-    std::vector<DType> out;
-    for (const std::int32_t value : node.out) out.push_back(plan_.graph.spec(value).dtype);
-    return out;
-  }();
-  auto results =
-      dispatch::run_elementwise(plan_.names[n], shared_, work.body.body, params(work.body),
-                                inputs(node.in), work.shape, dtypes, in_place);
+  auto results = dispatch::run_elementwise(plan_.names[n], shared_, work.body.body,
+                                           params(work.body), inputs(node.in), work.shape,
+                                           dtypes_of(plan_.graph, node.out), in_place);
   in_place_ += static_cast<std::uint64_t>(
       std::ranges::count_if(in_place, [](std::int32_t i) { return i >= 0; }));
   return results;
@@ -149,10 +140,9 @@ std::vector<std::int32_t> Execution::reusable_inputs(std::size_t n) const {
 
 std::optional<dispatch::Finish> Execution::finish_of(const Node& node, const Finish& finish) {
   if (finish.body.body == nullptr) return std::nullopt;
-  dispatch::Finish out{
-      finish.body.body, params(finish.body), inputs(std::span(node.in).subspan(finish.first)), {}};
-  for (const std::int32_t value : node.out) out.out.push_back(plan_.graph.spec(value).dtype);
-  return out;
+  return dispatch::Finish{finish.body.body, params(finish.body),
+                          inputs(std::span(node.in).subspan(finish.first)),
+                          dtypes_of(plan_.graph, node.out)};
 }
 
 std::vector<RawTensor> Execution::reduce(std::size_t n, const Reduce& work) {
@@ -180,17 +170,13 @@ std::vector<RawTensor> Execution::compute_record(std::int32_t record) {
   const OpRecord& op = batch_.ops[at(record)].record;
   const Node& node = plan_.source.nodes[at(record)];
   std::vector<TensorSpec> out;
-  std::vector<DType> dtypes;
-  for (const std::int32_t value : node.out) {
-    out.push_back(plan_.source.spec(value));
-    dtypes.push_back(out.back().dtype);
-  }
+  for (const std::int32_t value : node.out) out.push_back(plan_.source.spec(value));
   const std::vector<RawTensor> in = inputs(node.in);
   return std::visit(
       Overload{
           [&](const ElementwiseCall& call) {
             return dispatch::run_elementwise(op.name, shared_, call.body, call.params, in,
-                                             out[0].shape, dtypes);
+                                             out[0].shape, dtypes_of(plan_.source, node.out));
           },
           [&](const Reduction& reduction) {
             return std::vector{dispatch::run_reduction(op.name, reduction, in[0], out[0])};

@@ -1,6 +1,3 @@
-#include <algorithm>
-#include <array>
-
 #include "kiln/fusion/rewrite.hpp"
 
 namespace kiln::fusion {
@@ -57,10 +54,7 @@ class Pass {
     BodyBuilder::Built built = builder.finish(both->roots);
     Node merged{joined(p.records, c.records), {}, {}, std::move(both->out)};
     merged.in = std::move(built.in);
-    if (static_cast<int>(merged.in.size() + merged.out.size()) > limits_.buffers ||
-        static_cast<int>(built.body.body->graph->nodes().size()) > limits_.nodes) {
-      return false;
-    }
+    if (!within(limits_, merged, built.body)) return false;
     merged.work = Elementwise{std::move(built.body), shape};
     links_.unlink(graph_, producer);
     links_.unlink(graph_, consumer);

@@ -11,15 +11,6 @@ constexpr int cheap_nodes = 16;
 constexpr std::int64_t few_elements = 1 << 16;
 constexpr std::size_t most_readers = 4;
 
-/// Bytes that reading through the layout moves, if every element it reaches moves once.
-double bytes_reached(const Layout& layout, DType dtype) {
-  double bytes = static_cast<double>(size_of(dtype));
-  for (int axis = 0; axis < layout.shape.rank(); ++axis) {
-    if (layout.stride(axis) != 0) bytes *= static_cast<double>(layout.shape[axis]);
-  }
-  return bytes;
-}
-
 class Pass {
  public:
   Pass(Graph graph, const FusionLimits& limits)
@@ -67,7 +58,7 @@ class Pass {
     for (std::size_t i = 0; i < producer.in.size(); ++i) {
       const Use& use = producer.in[i];
       if (body.uses(root, static_cast<int>(i)))
-        in += bytes_reached(use.layout, graph_.spec(use.value).dtype);
+        in += static_cast<double>(bytes_reached(graph_, use));
     }
     const TensorSpec& spec = graph_.spec(value);
     const double out = static_cast<double>(dispatch::bytes_of(spec));
@@ -85,7 +76,7 @@ class Pass {
       if (!built) return std::nullopt;
       work->body = std::move(built->body);
       out.in = std::move(built->in);
-      return within(out, work->body) ? std::optional(std::move(out)) : std::nullopt;
+      return within(limits_, out, work->body) ? std::optional(std::move(out)) : std::nullopt;
     }
     auto* work = std::get_if<Reduce>(&out.work);
     if (work == nullptr) return std::nullopt;
@@ -100,12 +91,7 @@ class Pass {
     out.in = std::move(built->in);
     work->finish.first = out.in.size();
     out.in.insert(out.in.end(), after.begin(), after.end());
-    return within(out, work->before) ? std::optional(std::move(out)) : std::nullopt;
-  }
-
-  bool within(const Node& n, const BoundBody& body) const {
-    return static_cast<int>(n.in.size() + n.out.size()) <= limits_.buffers &&
-           static_cast<int>(body.body->graph->nodes().size()) <= limits_.nodes;
+    return within(limits_, out, work->before) ? std::optional(std::move(out)) : std::nullopt;
   }
 
   /// `body` over `in`, where what makes `value` is put in place of reading it. A null body is its

@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <array>
+#include <functional>
 
 #include "kiln/fusion/rewrite.hpp"
 

@@ -15,6 +15,9 @@
 
 namespace kiln::fusion {
 
+/// A number as an index.
+inline std::size_t at(std::int32_t number) { return static_cast<std::size_t>(number); }
+
 /// A value, read through a layout.
 struct Use {
   std::int32_t value = -1;
@@ -93,6 +96,9 @@ struct Graph {
     return values[static_cast<std::size_t>(value)].spec;
   }
 };
+
+/// Bytes of the distinct elements that `use` reaches: what reading it moves, each once.
+std::uint64_t bytes_reached(const Graph& graph, const Use& use);
 
 /// What limits a launch.
 struct FusionLimits {

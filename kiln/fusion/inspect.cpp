@@ -22,21 +22,12 @@ std::string joined(const BlockReport& block) {
   return fmt::format("{}", fmt::join(block.ops, " + "));
 }
 
-/// Bytes of the distinct elements that a use reaches.
-std::uint64_t bytes_read(const fusion::Graph& graph, const fusion::Use& use) {
-  std::uint64_t bytes = size_of(graph.spec(use.value).dtype);
-  for (int axis = 0; axis < use.layout.shape.rank(); ++axis) {
-    if (use.layout.stride(axis) != 0) bytes *= static_cast<std::uint64_t>(use.layout.shape[axis]);
-  }
-  return bytes;
-}
-
 }  // namespace
 
 BlockBytes block_bytes(const fusion::Plan& plan, std::size_t n) {
   const fusion::Node& node = plan.graph.nodes[n];
   BlockBytes bytes;
-  for (const fusion::Use& use : node.in) bytes.read += bytes_read(plan.graph, use);
+  for (const fusion::Use& use : node.in) bytes.read += bytes_reached(plan.graph, use);
   for (const std::int32_t value : node.out)
     bytes.written += dispatch::bytes_of(plan.graph.spec(value));
   return bytes;

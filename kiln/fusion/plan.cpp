@@ -6,8 +6,6 @@
 namespace kiln::fusion {
 namespace {
 
-std::size_t at(std::int32_t number) { return static_cast<std::size_t>(number); }
-
 std::string name_of(const Node& node, const std::vector<std::string_view>& names) {
   constexpr std::size_t most = 6;
   std::vector<std::string_view> parts;

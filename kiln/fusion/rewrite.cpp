@@ -12,8 +12,6 @@
 namespace kiln::fusion {
 namespace {
 
-std::size_t at(std::int32_t number) { return static_cast<std::size_t>(number); }
-
 /// How far along each axis of a dense tensor `offset` lies.
 std::array<std::int64_t, max_rank> coordinates(const Layout& dense, std::int64_t offset) {
   std::array<std::int64_t, max_rank> out{};
@@ -242,6 +240,19 @@ std::vector<std::int32_t> joined(const std::vector<std::int32_t>& a,
   std::vector<std::int32_t> out;
   std::ranges::set_union(a, b, std::back_inserter(out));
   return out;
+}
+
+bool within(const FusionLimits& limits, const Node& node, const BoundBody& body) {
+  return static_cast<int>(node.in.size() + node.out.size()) <= limits.buffers &&
+         static_cast<int>(body.body->graph->nodes().size()) <= limits.nodes;
+}
+
+std::uint64_t bytes_reached(const Graph& graph, const Use& use) {
+  std::uint64_t bytes = size_of(graph.spec(use.value).dtype);
+  for (int axis = 0; axis < use.layout.shape.rank(); ++axis) {
+    if (use.layout.stride(axis) != 0) bytes *= static_cast<std::uint64_t>(use.layout.shape[axis]);
+  }
+  return bytes;
 }
 
 Graph settle_order(Graph graph) {

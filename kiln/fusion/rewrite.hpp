@@ -102,6 +102,9 @@ std::vector<DType> dtypes_of(const Graph& graph, std::span<const std::int32_t> v
 std::vector<std::int32_t> joined(const std::vector<std::int32_t>& a,
                                  const std::vector<std::int32_t>& b);
 
+/// Whether `node` may bind its operands, and have `body`, in one launch.
+bool within(const FusionLimits& limits, const Node& node, const BoundBody& body);
+
 /// Drops nodes without outputs, and puts producers before consumers again, else in the order of
 /// their last records.
 Graph settle_order(Graph graph);
