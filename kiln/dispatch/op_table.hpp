@@ -1,4 +1,5 @@
 #pragma once
+#include <atomic>
 #include <optional>
 #include <span>
 #include <string>
@@ -7,6 +8,7 @@
 
 #include "kiln/dispatch/raw_tensor.hpp"
 #include "kiln/kernel/launch.hpp"
+#include "kiln/support/error.hpp"
 
 namespace kiln {
 
@@ -14,6 +16,10 @@ namespace webgpu {
 using kiln::Limits;
 class Client;
 }  // namespace webgpu
+namespace cpu {
+class Input;
+class Output;
+}  // namespace cpu
 
 /// The rules of one operation with their types erased: one constant of function pointers a type.
 /// `op` points to the operation's struct, whose fields are its attributes.
@@ -32,14 +38,16 @@ struct OpTable {
   std::vector<webgpu::Launch> (*webgpu_kernel)(const void* op, std::span<const Operand> in,
                                                std::span<const Operand> out,
                                                const Limits& limits) = nullptr;
+  /// Which languages those are in: bit 1 << Language. 0 until they were asked for.
+  std::atomic<unsigned>* webgpu_languages = nullptr;
   /// Several launches, by hand.
   std::vector<RawTensor> (*webgpu_forward)(const void* op, webgpu::Client& client,
                                            std::span<const RawTensor> in,
                                            std::span<const TensorSpec> out) = nullptr;
 
-  [[nodiscard]] bool has_webgpu() const {
-    return webgpu_kernel != nullptr || webgpu_forward != nullptr;
-  }
+  /// A function of the host.
+  void (*cpu_kernel)(const void* op, std::span<const cpu::Input> in,
+                     std::span<const cpu::Output> out) = nullptr;
 };
 
 namespace dispatch {
@@ -55,11 +63,25 @@ struct MadeBy {
 void check_results(const MadeBy& by, const std::shared_ptr<Runtime>& runtime,
                    std::span<const RawTensor> results, std::span<const TensorSpec> promised);
 
+/// Whether the operation has a kernel in a language that `runtime` accepts, or needs none. Asks its
+/// kernel rule the first time; where that throws, the operation itself is to say why.
+bool has_kernel_for(const OpTable& table, const void* op, const Runtime& runtime,
+                    std::span<const Operand> inputs, std::span<const TensorSpec> out);
+/// Whether has_kernel_for would ask it: only then it looks at `inputs` and `out`.
+bool asks_kernel_rule(const OpTable& table, const Runtime& runtime);
+/// The languages it has kernels in.
+std::vector<Language> languages_offered(const OpTable& table);
+
+/// The error of an operation none of whose kernels is written in a language that `runtime` accepts:
+/// both sides, and the ways out.
+UnsupportedError no_accepted_kernel(std::string_view op, const Runtime& runtime,
+                                    std::span<const Language> offered);
+
 struct Finish;
 
-/// Runs an operation's kernel, or its forward. Results of a forward are compared with `out`, all
-/// before any is given back. Throws KernelError, ShapeError, DTypeError or OutOfMemoryError that
-/// begins with the operation's name.
+/// Runs the operation's kernel for the runtime, or its forward. Results of a forward are compared
+/// with `out`, all before any is given back. Throws KernelError, ShapeError, DTypeError or
+/// OutOfMemoryError that begins with the operation's name.
 ///
 /// With a finish `out` is the one result before it, which is not kept: the results are those of the
 /// finish. Throws KernelError for an operation that takes none.
@@ -73,7 +95,7 @@ std::vector<RawTensor> run_kernel(const OpTable& table, const void* op,
 /// that is read back or zeroed, no kernel that takes these operands. A finish takes one more for
 /// each input, and one for each result but the first. Asks the operation's kernel rule; the names
 /// of `inputs` do not matter.
-std::optional<int> takes_finish(const OpTable& table, const void* op, const Limits& limits,
+std::optional<int> takes_finish(const OpTable& table, const void* op, const Runtime& runtime,
                                 std::span<const Operand> inputs, std::span<const TensorSpec> out);
 
 }  // namespace dispatch
