@@ -19,7 +19,7 @@ namespace kiln::cpu {
 namespace {
 
 // Below this the start of a task costs more than a second thread saves.
-constexpr double operations_per_slice = 256e3;
+constexpr double operations_per_slice = 512e3;
 // Slices end where the library's innermost blocks end.
 constexpr std::int64_t row_step = 8;
 constexpr std::int64_t col_step = 16;

@@ -31,10 +31,11 @@ using GemmFinish = std::function<void(const GemmBlock&)>;
 /// `out` overlaps no operand and is not read: what it held, NaN included, does not matter. k = 0
 /// gives zeros; m = 0 or n = 0 does nothing. NaN and infinities travel as IEEE 754 says.
 ///
-/// Runs on the oneTBB threads of the calling arena, from about half a million operations on;
-/// smaller ones on the calling thread alone. Any number of threads may call it at once, TBB tasks
-/// too; while one waits here it takes up no other work. A batch is a loop over it: with many small
-/// matrices in a tbb::parallel_for, with few large ones plainly.
+/// Runs on the oneTBB threads of the calling arena, from about a million operations on; smaller
+/// ones on the calling thread alone. Any number of threads may call it at once, TBB tasks too;
+/// while one waits here it takes up no other task. A batch is a loop over it: many small matrices
+/// in a tbb::parallel_for, few large ones in a plain loop. The library compiles its inner loops in
+/// the first calls, which take some 30 ms more.
 ///
 /// Equal shapes, strides and arena sizes give equal bits. Throws ShapeError for sizes below 0 and
 /// strides that are none of the above, KernelError for what the library reports, and what `finish`

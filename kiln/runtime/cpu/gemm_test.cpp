@@ -4,10 +4,12 @@
 #include <tbb/global_control.h>
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
+#include <tbb/task_group.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -243,16 +245,42 @@ TEST(CpuGemm, RunsOnSeveralThreadsAndInTasksAtOnce) {
 }
 
 TEST(CpuGemm, TakesUpNoOtherTaskWhileItWaits) {
-  thread_local bool inside = false;
-  std::atomic<int> nested = 0;
-  tbb::parallel_for(0, 500, [&](int) {
-    nested += inside ? 1 : 0;
-    inside = true;
-    Case one({64, 64, 64});
-    one.run();
-    inside = false;
+  const tbb::global_control limit(tbb::global_control::max_allowed_parallelism, 3);
+  tbb::task_arena arena(3, 2);  // the caller, the thread `outside` and one worker
+  const std::thread::id caller = std::this_thread::get_id();
+  std::atomic<bool> waiting = false, done = false;
+  std::atomic<int> taken = 0;
+  std::thread outside([&] {
+    while (!waiting) {
+      std::this_thread::yield();
+    }
+    arena.execute([&] {
+      tbb::task_group tasks;
+      for (int i = 0; i < 100; ++i) {
+        tasks.run([&] { taken += !done && std::this_thread::get_id() == caller ? 1 : 0; });
+      }
+      while (!done) {
+        std::this_thread::yield();
+      }
+      tasks.wait();
+    });
   });
-  EXPECT_EQ(nested, 0);
+
+  Case one({128, 128, 64});
+  arena.execute([&] {
+    one.run([&](const GemmBlock&) {
+      if (std::this_thread::get_id() != caller) {
+        waiting = true;
+        std::this_thread::sleep_for(std::chrono::milliseconds(30));
+      }
+      while (!waiting) {  // for the worker to take its part
+        std::this_thread::yield();
+      }
+    });
+  });
+  done = true;
+  outside.join();
+  EXPECT_EQ(taken, 0);
 }
 
 TEST(CpuGemm, RefusesSizesAndStridesThatAreNone) {
