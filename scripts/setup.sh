@@ -5,8 +5,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 packages=(g++ cmake ninja-build ccache ca-certificates
-          libfmt-dev libhwy-dev libtbb-dev libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev libcli11-dev nlohmann-json3-dev
-          libvulkan1)
+          libfmt-dev libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev libcli11-dev nlohmann-json3-dev
+          libdnnl-dev libtbb-dev libhwy-dev libvulkan1)
 if [[ "${1:-}" == test ]]; then
   packages+=(clang-format-19 clang-tidy-19 git)
 fi
