@@ -185,11 +185,11 @@ def training_steps():
 
 
 def fusion(big):
-    for size, calls in ((512, 20), (1024, 20), (4096, 20)) if big else ((512, 5), (1024, 2)):
+    for size, calls in ((512, 20), (1024, 20), (4096, 20)) if big else ((512, 20), (1024, 20)):
         matmul_bias_relu(size, calls)
     for exponent in (20, 22, 24, 26) if big else (20, 22, 24):
         chain_of_8(exponent)
-    for rows in (1024, 65536) if big else (1024,):
+    for rows in (1024, 65536) if big else (1024, 16384):
         rows_of_1024(rows)
     training_steps()
 
@@ -202,12 +202,12 @@ def main():
     if "host_cost" in wanted:
         host_cost()
     if "matmul" in wanted:
-        for size in (512, 1024, 2048, 4096) if big else (256, 512):
+        for size in (512, 1024, 2048, 4096) if big else (256, 512, 1024):
             matmul(size, torch.float32, 20)
         for size in (1024, 4096) if big else ():
             matmul(size, torch.float16, 20)
     if "memory" in wanted:
-        for count in (1024, 65536) if big else (1024,):
+        for count in (1024, 65536) if big else (1024, 16384):
             memory(count)
     if "fusion" in wanted:
         fusion(big)

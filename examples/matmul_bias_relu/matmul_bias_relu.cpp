@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <vector>
+
 #include "matmul_bias_relu_wgsl.hpp"
 #include "rules.hpp"
 
@@ -45,6 +48,39 @@ webgpu::Launch MatmulBiasRelu::webgpu_kernel(const Operand& lhs, const Operand&,
           .params = {{"m", out.dim(-2)}, {"k", lhs.dim(-1)}, {"n", out.dim(-1)}},
           .grid = {ceil_div(out.dim(-1), 16), ceil_div(out.dim(-2), 16), out.batch()},
           .trusted = true};  // it guards itself; check_op's canaries are the licence to say so
+}
+
+void MatmulBiasRelu::cpu_kernel(const cpu::Input& lhs, const cpu::Input& rhs,
+                                const cpu::Input& bias, const cpu::Output& out) {
+  const std::int64_t m = out.dim(-2);
+  const std::int64_t n = out.dim(-1);
+  const std::int64_t k = lhs.dim(-1);
+  cpu::with_float(out.dtype(), [&](auto element) {
+    using T = decltype(element);
+    const auto x = lhs.strided<T>();  // where they lie: nothing is copied
+    const auto y = rhs.strided<T>();
+    const std::span<const T> c = bias.dense<T>();
+    const std::span<T> result = out.dense<T>();
+    cpu::parallel_for(out.batch() * m, 1, [&](std::int64_t begin, std::int64_t end) {
+      std::vector<float> sums(static_cast<std::size_t>(n));
+      for (std::int64_t row = begin; row < end; ++row) {
+        const auto a = x.matrix(row / m, out.shape());  // broadcasting included
+        const auto b = y.matrix(row / m, out.shape());
+        std::ranges::fill(sums, 0.0F);  // f32, also for f16 operands
+        for (std::int64_t i = 0; i < k; ++i) {
+          const auto factor = static_cast<float>(a(row % m, i));
+          for (std::int64_t j = 0; j < n; ++j)
+            sums[static_cast<std::size_t>(j)] += factor * static_cast<float>(b(i, j));
+        }
+        for (std::int64_t j = 0; j < n; ++j) {
+          const auto at = static_cast<std::size_t>(row * n + j);
+          const float value =
+              static_cast<float>(T(sums[static_cast<std::size_t>(j)])) + static_cast<float>(c[at]);
+          result[at] = T(value <= 0 ? 0 : value);  // a NaN stays one
+        }
+      }
+    });
+  });
 }
 
 MatmulBiasRelu::Saved MatmulBiasRelu::save(const Saver& saver, const AnyTensor& lhs,

@@ -17,6 +17,9 @@ struct MatmulBiasRelu {
   // Cube: which source, which numbers, which grid.
   static webgpu::Launch webgpu_kernel(const Operand& lhs, const Operand& rhs, const Operand& bias,
                                       const Operand& out);
+  // Cube, on the host: a function over the operands' elements.
+  static void cpu_kernel(const cpu::Input& lhs, const cpu::Input& rhs, const cpu::Input& bias,
+                         const cpu::Output& out);
 
   // Autodiff: what to keep, and the gradients from it.
   static constexpr Bound bound = Bound::compute;
@@ -39,6 +42,8 @@ struct TiledMatmulBiasRelu : MatmulBiasRelu {
   static TensorSpec output(const TensorSpec& lhs, const TensorSpec& rhs, const TensorSpec& bias);
   static webgpu::Launch webgpu_kernel(const Operand& lhs, const Operand& rhs, const Operand& bias,
                                       const Operand& out, const Limits& limits);
+  static void cpu_kernel(const cpu::Input& lhs, const cpu::Input& rhs, const cpu::Input& bias,
+                         const cpu::Output& out);
 };
 
 /// The output rule of both, with the name that its messages begin with.

@@ -27,6 +27,26 @@ void* start(std::string_view op, std::string_view name, const RawTensor& t, DTyp
 
 }  // namespace
 
+std::int64_t detail::matrix_start(const Layout& layout, std::int64_t batch, const Shape& out) {
+  std::int64_t start = 0;
+  for (int axis = -3; axis >= -out.rank(); --axis) {
+    const std::int64_t index = batch % out[axis];
+    batch /= out[axis];
+    const bool own = axis >= -layout.shape.rank() && layout.shape[axis] != 1;
+    start += own ? index * layout.stride(axis) : 0;
+  }
+  return start;
+}
+
+Layout detail::last_two(const Layout& layout) {
+  Layout matrix;
+  for (const int axis : {-2, -1}) {
+    matrix.shape.push_back(layout.shape[axis]);
+    matrix.strides[static_cast<std::size_t>(axis + 2)] = layout.stride(axis);
+  }
+  return matrix;
+}
+
 Input::Input(std::string_view op, std::string_view name, RawTensor tensor)
     : op_(op), name_(name), tensor_(std::move(tensor)) {}
 

@@ -1,5 +1,5 @@
 #pragma once
-#include <array>
+#include <concepts>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -12,11 +12,16 @@
 
 namespace kiln::cpu {
 
+namespace detail {
+std::int64_t matrix_start(const Layout& layout, std::int64_t batch, const Shape& out);
+Layout last_two(const Layout& layout);
+}  // namespace detail
+
 /// Elements with a step along each axis; 0 along a broadcast one.
 ///
 ///     Strided<const float> x = lhs.strided<float>();
-///     x(i, k)           // of a matrix
-///     x.at({b, i, k})   // of any rank
+///     x(b, i, k)
+///     x.matrix(batch, out.shape())(i, k)   // broadcast batches included
 template <class T>
 class Strided {
  public:
@@ -26,16 +31,18 @@ class Strided {
   [[nodiscard]] std::int64_t stride(int axis) const { return layout_.stride(axis); }
   /// The element at index 0 along every axis.
   [[nodiscard]] T* data() const { return data_; }
-  /// One index an axis; not checked.
+  /// One index an axis, from the first on; not checked.
   template <std::integral... I>
   T& operator()(I... index) const {
-    return at({static_cast<std::int64_t>(index)...});
-  }
-  [[nodiscard]] T& at(std::initializer_list<std::int64_t> index) const {
     std::int64_t offset = 0;
     std::size_t axis = 0;
-    for (const std::int64_t i : index) offset += i * layout_.strides[axis++];
+    ((offset += static_cast<std::int64_t>(index) * layout_.strides[axis++]), ...);
     return data_[offset];
+  }
+  /// The last two axes: the matrix that batch number `batch` of a result of shape `out` is made of.
+  /// The axes before them broadcast to out's.
+  [[nodiscard]] Strided matrix(std::int64_t batch, const Shape& out) const {
+    return {data_ + detail::matrix_start(layout_, batch, out), detail::last_two(layout_)};
   }
 
  private:

@@ -34,9 +34,14 @@ Launch tiled_matmul(const Operand& lhs, const Operand& rhs, const Operand& out,
 
 namespace cpu {
 
-/// The library's matrix product on the host, for a `cpu_kernel` rule: the operands have shapes that
-/// matmul_spec takes. Every part of the result is committed.
-void matmul(const Input& lhs, const Input& rhs, const Output& out);
+/// The library's matrix product on the host, for a `cpu_kernel` rule of operands whose shapes
+/// matmul_spec takes. An epilogue makes it a fused one, of `inputs` that broadcast to the result:
+///
+///     cpu::matmul(lhs, rhs, out, epilogue([](Expr value, Expr bias) { return relu(value + bias);
+///     },
+///                                         {"bias"}), {&bias, 1});
+void matmul(const Input& lhs, const Input& rhs, const Output& out, const Epilogue& epilogue = {},
+            std::span<const Input> inputs = {});
 
 }  // namespace cpu
 }  // namespace kiln
