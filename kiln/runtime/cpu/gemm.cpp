@@ -10,8 +10,7 @@
 
 #include "kiln/support/error.hpp"
 
-// From the OpenMP standard. Its header comes with one compiler's options, the library with
-// another's.
+// As the OpenMP standard has them. The header omp.h is not always there without OpenMP switched on.
 extern "C" int omp_get_max_threads();
 extern "C" void omp_set_num_threads(int);
 
@@ -28,8 +27,7 @@ struct Sizes {
   std::int64_t m, n, k;
 };
 
-/// While it lives, oneDNN stays on the calling thread: its OpenMP threads would spin beside those
-/// of TBB.
+/// While it lives, oneDNN stays on the calling thread. Its OpenMP threads would spin beside TBB's.
 class OnOneThread {
  public:
   OnOneThread() { omp_set_num_threads(1); }
@@ -44,8 +42,7 @@ class OnOneThread {
 /// An operand as oneDNN takes it: rows one after the other, or with `transposed` columns.
 struct Matrix {
   const float* data;
-  std::int64_t row_stride,
-      col_stride;  // as the caller gave them, or what an axis of size 1 may have
+  std::int64_t row_stride, col_stride;  // that of an axis of size 1 is replaced by one that fits
   bool transposed;
 
   [[nodiscard]] std::int64_t pitch() const { return transposed ? col_stride : row_stride; }
@@ -97,9 +94,9 @@ Slicing slicing_of(const Sizes& s, std::int64_t threads) {
     const std::int64_t rows = count / cols;
     const std::int64_t height = std::min(s.m, round_up((s.m + rows - 1) / rows, row_step));
     const std::int64_t width = std::min(s.n, round_up((s.n + cols - 1) / cols, col_step));
-    const double reads =
-        16.0 * static_cast<double>(height + width);  // packing one element costs about 16 products
-    const double cost = static_cast<double>(height) * static_cast<double>(width) + reads;
+    // An element that is read costs about as much as 16 products.
+    const double reads = static_cast<double>(height + width);
+    const double cost = static_cast<double>(height) * static_cast<double>(width) + 16 * reads;
     if (best_cost < 0 || cost < best_cost) {
       best_cost = cost;
       best = {height, width, (s.m + height - 1) / height, (s.n + width - 1) / width};
