@@ -59,25 +59,29 @@ function(kiln_add_test name)
   endif()
 endfunction()
 
-# kiln_test_program(<name> <sources...> LINK <libraries...> [GPU] [EAGER])
-# EAGER: once more with every operation run when it is called.
+# kiln_test_program(<name> <sources...> LINK <libraries...> [GPU] [CONFORMANCE])
+# CONFORMANCE: what it tests holds of every runtime, lazy and eager: it is run in all four ways.
 function(kiln_test_program name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "GPU;EAGER" "" "LINK")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "GPU;CONFORMANCE" "" "LINK")
   kiln_program(${name} ${arg_UNPARSED_ARGUMENTS} LINK ${arg_LINK} GTest::gtest_main GTest::gmock rapidcheck
     nlohmann_json::nlohmann_json)
   if(arg_GPU)
     set(gpu GPU)
   endif()
   kiln_add_test(${name} COMMAND ${name} LABELS program ${gpu})
-  if(arg_EAGER)
+  if(arg_CONFORMANCE)
     kiln_add_test(${name}_eager COMMAND ${name} LABELS eager ENVIRONMENT KILN_EAGER=1 ${gpu})
+    # Suites named Wgsl* are about kernels that the host does not take.
+    set(host KILN_DEVICE=cpu GTEST_FILTER=-Wgsl*)
+    kiln_add_test(${name}_cpu COMMAND ${name} LABELS cpu ENVIRONMENT ${host})
+    kiln_add_test(${name}_cpu_eager COMMAND ${name} LABELS eager ENVIRONMENT ${host} KILN_EAGER=1)
   endif()
 endfunction()
 
-# kiln_stage(<name> [GPU] [EAGER] [LINK <libraries...>]): the library kiln_<name> from all of kiln/<name>/, on top of the
+# kiln_stage(<name> [GPU] [CONFORMANCE] [LINK <libraries...>]): the library kiln_<name> from all of kiln/<name>/, on top of the
 # stage declared before it, and its tests kiln_<name>_tests (in `ops`, one program a family).
 function(kiln_stage name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "GPU;EAGER" "" "LINK")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "GPU;CONFORMANCE" "" "LINK")
   set(folder ${PROJECT_SOURCE_DIR}/kiln/${name})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${folder}/*.cpp)
   file(GLOB_RECURSE shaders CONFIGURE_DEPENDS ${folder}/*.wgsl)
@@ -114,7 +118,7 @@ function(kiln_stage name)
 
   if(KILN_BUILD_TESTS)
     set(options "")
-    foreach(option IN ITEMS GPU EAGER)
+    foreach(option IN ITEMS GPU CONFORMANCE)
       if(arg_${option})
         list(APPEND options ${option})
       endif()

@@ -29,7 +29,7 @@ if [[ "${KILN_SKIP_ASAN:-0}" == 0 ]]; then
   step "build and test: address and undefined-behaviour sanitizers"
   cmake --preset asan
   cmake --build --preset asan
-  ctest --preset asan --no-tests=error --label-regex program --parallel 2
+  ctest --preset asan --no-tests=error --label-regex "program|cpu" --parallel 2
 fi
 
 if [[ "${KILN_TIDY_SECONDS:-300}" != 0 ]]; then

@@ -50,7 +50,7 @@ struct Nonzero {
 };
 static_assert(Extension<Nonzero>);
 
-TEST(DirectOp, TheShapeDependsOnValues) {
+TEST(WgslDirectOp, TheShapeDependsOnValues) {
   const auto indices = [](const std::vector<float>& x) {
     const auto size = static_cast<std::int64_t>(x.size());
     return apply(Nonzero{}, make<float>(x, {size})).to_vector<std::int32_t>();
@@ -60,7 +60,7 @@ TEST(DirectOp, TheShapeDependsOnValues) {
   EXPECT_TRUE(indices({}).empty());
 }
 
-TEST(DirectOp, ReadsResultsOfOtherOperationsAndFeedsThem) {
+TEST(WgslDirectOp, ReadsResultsOfOtherOperationsAndFeedsThem) {
   const AnyTensor x = apply(Twice{}, make<float>({0, 1, 2}, {3}));
   const AnyTensor found = apply(Twice{}, apply(Nonzero{}, x));
   EXPECT_THAT(found.to_vector<std::int32_t>(), ElementsAre(2, 4));
@@ -68,7 +68,7 @@ TEST(DirectOp, ReadsResultsOfOtherOperationsAndFeedsThem) {
               HasSubstr("nonzero"));
 }
 
-TEST(DirectOp, IndicesHaveNoGradient) {
+TEST(WgslDirectOp, IndicesHaveNoGradient) {
   const AnyTensor x = make<float>({0, 4}, {2}, training()).require_grad();
   const AnyTensor found = apply(Nonzero{}, x);
   EXPECT_FALSE(found.tracked());
@@ -143,28 +143,28 @@ static_assert(Extension<TakePositive>);
 
 AnyTensor leaf() { return make<float>({1, -2, 3, 0, 5}, {5}, training()).require_grad(); }
 
-TEST(DirectOp, GivesPlainValuesToo) {
+TEST(WgslDirectOp, GivesPlainValuesToo) {
   const Taken<AnyTensor> out = apply(TakePositive{}, make<float>({1, -2, 3}, {3}));
   EXPECT_EQ(out.count, 2);
   EXPECT_THAT(values(out.elements), ElementsAre(1, 3));
   EXPECT_FALSE(out.elements.tracked());
 }
 
-TEST(DirectOp, ItsBackwardRuleIsUsed) {
+TEST(WgslDirectOp, ItsBackwardRuleIsUsed) {
   const AnyTensor x = leaf();
   const AnyTensor y = apply(Twice{}, apply(TakePositive{}, apply(Twice{}, x)).elements);
   EXPECT_THAT(values(y), ElementsAre(4, 12, 20));
   EXPECT_THAT(values(backward(y).of(x)), ElementsAre(4, 0, 4, 0, 4));
 }
 
-TEST(DirectOp, ItsGradientIsWhatDifferencesSay) {
+TEST(WgslDirectOp, ItsGradientIsWhatDifferencesSay) {
   const auto f = [](const std::vector<AnyTensor>& in) {
     return apply(TakePositive{}, in[0]).elements;
   };
   test::expect_gradients("take_positive", f, {make_wave({9})});
 }
 
-TEST(DirectOp, WrongResultsAreRefused) {
+TEST(WgslDirectOp, WrongResultsAreRefused) {
   const AnyTensor x = leaf();
   EXPECT_THAT(message_of<KernelError>([&] { (void)apply(TakePositive{Fault::empty}, x); }),
               AllOf(HasSubstr("take_positive: output 'elements'"), HasSubstr("an empty handle")));
@@ -189,7 +189,7 @@ struct FirstNonzero {
 };
 static_assert(Extension<FirstNonzero>);
 
-TEST(DirectOp, WithoutAGradientItSaysSoInBackwardOnly) {
+TEST(WgslDirectOp, WithoutAGradientItSaysSoInBackwardOnly) {
   const AnyTensor y = apply(FirstNonzero{}, leaf());
   EXPECT_THAT(values(y), ElementsAre(1));
   EXPECT_THAT(message_of<UnsupportedError>([&] { (void)backward(apply(Twice{}, y)); }),
@@ -207,7 +207,7 @@ struct ByReference {
 };
 static_assert(Extension<ByReference>);
 
-TEST(DirectOp, DefaultAutodiffDifferentiatesItsReference) {
+TEST(WgslDirectOp, DefaultAutodiffDifferentiatesItsReference) {
   const AnyTensor x = leaf();
   const AnyTensor y = apply(ByReference{}, x);
   EXPECT_EQ(values(y), values(x));
@@ -223,7 +223,7 @@ struct WorkgroupLimit {
 };
 static_assert(Extension<WorkgroupLimit>);
 
-TEST(DirectOp, WithoutInputsItIsAppliedToADevice) {
+TEST(WgslDirectOp, WithoutInputsItIsAppliedToADevice) {
   EXPECT_GE(apply(WorkgroupLimit{}, test::device()).item<std::uint32_t>(), 65535U);
 }
 

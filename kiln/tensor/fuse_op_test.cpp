@@ -48,7 +48,7 @@ struct Twice {
 };
 static_assert(Extension<Twice>);
 
-TEST(FuseOp, RunsWhenItIsReadAndNotBefore) {
+TEST(WgslFuseOp, RunsWhenItIsReadAndNotBefore) {
   const AnyTensor x = make<float>({1, 2, 3}, {3}, test::device().lazy());
   test::device().flush();
   const std::uint64_t before = test::device().runtime().counters().launches;
@@ -59,7 +59,7 @@ TEST(FuseOp, RunsWhenItIsReadAndNotBefore) {
   EXPECT_EQ(test::device().runtime().counters().launches, before + 2);
 }
 
-TEST(FuseOp, HasItsGradientLikeAnyOther) {
+TEST(WgslFuseOp, HasItsGradientLikeAnyOther) {
   const AnyTensor x = make<float>({1, 2}, {2}, test::device().autodiff()).require_grad();
   const AnyTensor y = apply(Twice{}, x);
   const AnyTensor seed = make<float>({1, 10}, {2});
@@ -81,7 +81,7 @@ struct Liar {
   }
 };
 
-TEST(FuseOp, WhatItPromisedIsComparedWhenItHasRun) {
+TEST(WgslFuseOp, WhatItPromisedIsComparedWhenItHasRun) {
   EXPECT_THAT(
       message_of<ShapeError>([] { test::evaluate(apply(Liar{}, make<float>({1, 2}, {2}))); }),
       AllOf(HasSubstr("liar"), HasSubstr("f32 [7]"), HasSubstr("f32 [2]")));

@@ -71,6 +71,12 @@ struct MulAdd {
             .params = {{"count", out.shape().elements()}, {"repeat", c.shape().elements()}},
             .grid = {ceil_div(out.shape().elements(), 64), 1, 1}};
   }
+  static void cpu_kernel(const cpu::Input& a, const cpu::Input& b, const cpu::Input& c,
+                         const cpu::Output& out) {
+    const auto addend = c.dense<float>();
+    for (std::size_t i = 0; i < out.dense<float>().size(); ++i)
+      out.dense<float>()[i] = a.dense<float>()[i] * b.dense<float>()[i] + addend[i % addend.size()];
+  }
 
   struct Saved {
     Checkpoint a;
@@ -201,6 +207,7 @@ struct Bare {
   static RawTensor webgpu_forward(webgpu::Client&, const RawTensor& x, const TensorSpec&) {
     return x;
   }
+  static void cpu_kernel(const cpu::Input& x, const cpu::Output& out) { cpu::copy(x, out.raw()); }
 };
 
 TEST(GradientRules, AnOperationWithoutAGradientSaysSoInBackwardOnly) {
@@ -261,6 +268,12 @@ struct KernelByReference {
             .params = {{"count", out.shape().elements()}},
             .grid = {ceil_div(out.shape().elements(), 64), 1, 1}};
   }
+  static void cpu_kernel(const cpu::Input& x, const cpu::Input& y, const cpu::Output& out) {
+    for (std::size_t i = 0; i < out.dense<float>().size(); ++i) {
+      const float v = x.dense<float>()[i];
+      out.dense<float>()[i] = v * v * y.dense<float>()[i];
+    }
+  }
 };
 static_assert(Extension<OwnBackward> && Extension<ByReference> && Extension<KernelByReference>);
 
@@ -301,6 +314,9 @@ struct First {
                                   const TensorSpec&) {
     return x;
   }
+  static void cpu_kernel(const cpu::Input& x, const cpu::Input&, const cpu::Output& out) {
+    cpu::copy(x, out.raw());
+  }
 };
 
 TEST(GradientRules, AReferenceThatIgnoresAnInputGivesItZero) {
@@ -329,7 +345,7 @@ struct Cube3 {
 };
 static_assert(Extension<Cube3>);
 
-TEST(GradientRules, AWebgpuBackwardMayLaunchKernelsOfItsOwn) {
+TEST(WgslGradientRules, AWebgpuBackwardMayLaunchKernelsOfItsOwn) {
   const AnyTensor x = make<float>({2, 3}, {2}, training()).require_grad();
   EXPECT_THAT(values(backward(apply(Cube3{}, x)).of(x)), ElementsAre(5, 10));
 }

@@ -71,17 +71,17 @@ std::string refusal(const std::string& text, const Change& change = {}) {
   return message_of<KernelError>([&] { (void)run(text, change); });
 }
 
-TEST(KernelContract, TheSourceMustDeclareItsOperandsByBindings) {
+TEST(WgslKernelContract, TheSourceMustDeclareItsOperandsByBindings) {
   EXPECT_THAT(refusal("@compute @workgroup_size(64) fn main() { store_out(0u, 1.0); }"),
               AllOf(HasSubstr("custom"), HasSubstr("custom.wgsl"), HasSubstr("{{ bindings }}")));
 }
 
-TEST(KernelContract, AnOutputNeverStoredIsRefused) {
+TEST(WgslKernelContract, AnOutputNeverStoredIsRefused) {
   EXPECT_THAT(refusal(kernel("let y = x[i] + bias[i];")),
               AllOf(HasSubstr("output 'out' is never stored"), HasSubstr("store_out")));
 }
 
-TEST(KernelContract, VariablesMustBeSetAndUsed) {
+TEST(WgslKernelContract, VariablesMustBeSetAndUsed) {
   const std::string text = kernel("store_out(i, x[i] * {{ factor }});");
   EXPECT_THAT(refusal(text), AllOf(HasSubstr("custom.wgsl:6"), HasSubstr("'factor' is not set")));
   EXPECT_THAT(refusal(text,
@@ -96,31 +96,31 @@ TEST(KernelContract, VariablesMustBeSetAndUsed) {
               ElementsAre(3, 6, 9));
 }
 
-TEST(KernelContract, CompileErrorsPointIntoTheTemplate) {
+TEST(WgslKernelContract, CompileErrorsPointIntoTheTemplate) {
   const std::string message = refusal(kernel("store_out(i, x[i] + nothing_of_this_name);"));
   EXPECT_THAT(message, AllOf(HasSubstr("custom"), HasSubstr("custom.wgsl:6:"),
                              HasSubstr("nothing_of_this_name")));
 }
 
-TEST(KernelContract, AKernelThatReadsBackItsOutputDoesNotCompile) {
+TEST(WgslKernelContract, AKernelThatReadsBackItsOutputDoesNotCompile) {
   EXPECT_THAT(refusal(kernel("store_out(i, x[i]); store_out(i, out[i]);")), HasSubstr("out"));
 }
 
-TEST(KernelContract, ReadWriteAccessAllowsIt) {
+TEST(WgslKernelContract, ReadWriteAccessAllowsIt) {
   const auto result =
       run(kernel("out[i] = x[i]; out[i] += bias[i];"),
           [](webgpu::Launch& l, const Operand&) { l.access = OutputAccess::read_write; });
   EXPECT_THAT(values(result), ElementsAre(11, 22, 33));
 }
 
-TEST(KernelContract, ZeroedOutputsAreZeroWhereNothingIsStored) {
+TEST(WgslKernelContract, ZeroedOutputsAreZeroWhereNothingIsStored) {
   const std::string text = kernel("if (i == 1u) { store_out(i, x[i]); }");
   const dispatch::PoisonOutputs poison;
   EXPECT_THAT(values(run(text, [](webgpu::Launch& l, const Operand&) { l.zeroed = true; })),
               ElementsAre(0, 2, 0));
 }
 
-TEST(KernelContract, ScratchIsSharedBetweenTheThreadsOfALaunch) {
+TEST(WgslKernelContract, ScratchIsSharedBetweenTheThreadsOfALaunch) {
   const std::string text =
       "{{ bindings }}\n"
       "@compute @workgroup_size({{ workgroup_size_x }})\n"
@@ -139,7 +139,7 @@ TEST(KernelContract, ScratchIsSharedBetweenTheThreadsOfALaunch) {
   }
 }
 
-TEST(KernelContract, AnEpilogueIsAppliedByTheStore) {
+TEST(WgslKernelContract, AnEpilogueIsAppliedByTheStore) {
   const auto fused = [](webgpu::Launch& l, const Operand&) {
     l.store = epilogue([](Expr value, Expr bias) { return relu(value + bias); }, {"bias"});
   };
@@ -161,7 +161,7 @@ TEST(KernelContract, AnEpilogueIsAppliedByTheStore) {
   }
 }
 
-TEST(KernelContract, AnEpilogueKeepsNaNs) {
+TEST(WgslKernelContract, AnEpilogueKeepsNaNs) {
   const AnyTensor x = make<float>({NAN, 1}, {2});
   const auto result = values(run(kernel("store_out(i, x[i]);"), x, make<float>({0, 0}, {2}),
                                  [](webgpu::Launch& l, const Operand&) {
@@ -171,7 +171,7 @@ TEST(KernelContract, AnEpilogueKeepsNaNs) {
   EXPECT_EQ(result[1], 1);
 }
 
-TEST(KernelContract, AnEpilogueReadsOperandsOfTheOutputsShapeOnly) {
+TEST(WgslKernelContract, AnEpilogueReadsOperandsOfTheOutputsShapeOnly) {
   const auto with = [](std::vector<std::string> names) {
     return [names](webgpu::Launch& l, const Operand&) {
       l.store = epilogue([](Expr v, Expr b) { return v + b; }, names);
@@ -185,7 +185,7 @@ TEST(KernelContract, AnEpilogueReadsOperandsOfTheOutputsShapeOnly) {
               AllOf(HasSubstr("'bias' [1]"), HasSubstr("[3]")));
 }
 
-TEST(KernelContract, Vec4ReadsReachPastAShortTensor) {
+TEST(WgslKernelContract, Vec4ReadsReachPastAShortTensor) {
   // Three elements read as one vec4: the allocation is padded.
   const auto result = run(kernel("let all = x[0]; store_out(i, all[i] + bias[i]);"),
                           [](webgpu::Launch& l, const Operand&) { l.vec4 = {"x"}; });
@@ -195,7 +195,7 @@ TEST(KernelContract, Vec4ReadsReachPastAShortTensor) {
               HasSubstr("vec4 names 'y', which is no operand"));
 }
 
-TEST(KernelContract, StridedKernelsGetStridesAndOffsets) {
+TEST(WgslKernelContract, StridedKernelsGetStridesAndOffsets) {
   RawTensor raw = make<float>({0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, {12}).value().raw();
   raw.layout = {.shape = {2, 3}, .strides = {1, 4}, .offset = 1};  // transposed
   const AnyTensor x(Value(raw), test::device());
@@ -216,7 +216,7 @@ TEST(KernelContract, StridedKernelsGetStridesAndOffsets) {
   EXPECT_THAT(values(run(text, x, x, dense)), ElementsAre(1, 5, 9, 2, 6, 10));
 }
 
-TEST(KernelContract, BatchesBroadcastThroughStrides) {
+TEST(WgslKernelContract, BatchesBroadcastThroughStrides) {
   const std::string text = kernel(
       "let z = i / (params.m * params.n);\n"
       "  store_out(i, x[x_batch(z) + i % (params.m * params.n)] + bias[bias_batch(z)]);");
@@ -232,7 +232,7 @@ TEST(KernelContract, BatchesBroadcastThroughStrides) {
   }
 }
 
-TEST(KernelContract, GridsAboveTheLimitFoldWhereTheKernelAsksForItsPosition) {
+TEST(WgslKernelContract, GridsAboveTheLimitFoldWhereTheKernelAsksForItsPosition) {
   const std::string folded =
       "{{ bindings }}\n"
       "@compute @workgroup_size({{ workgroup_size_x }})\n"
@@ -258,7 +258,7 @@ TEST(KernelContract, GridsAboveTheLimitFoldWhereTheKernelAsksForItsPosition) {
               AllOf(HasSubstr("65537"), HasSubstr("65535"), HasSubstr("kiln_workgroup")));
 }
 
-TEST(KernelContract, ThreeDimensionsFoldToo) {
+TEST(WgslKernelContract, ThreeDimensionsFoldToo) {
   const std::string text =
       "{{ bindings }}\n"
       "@compute @workgroup_size(1)\n"
@@ -282,7 +282,7 @@ TEST(KernelContract, ThreeDimensionsFoldToo) {
   }
 }
 
-TEST(KernelContract, ParamsHaveNamesOfTheirOwn) {
+TEST(WgslKernelContract, ParamsHaveNamesOfTheirOwn) {
   const auto with = [](LaunchParam p) {
     return [p](webgpu::Launch& l, const Operand&) { l.params.push_back(p); };
   };
@@ -293,7 +293,7 @@ TEST(KernelContract, ParamsHaveNamesOfTheirOwn) {
   EXPECT_THAT(refusal(text, with({"stray", stray})), HasSubstr("a Param field of the operation"));
 }
 
-TEST(KernelContract, HelpersOfTheLibraryAreThereWhenCalled) {
+TEST(WgslKernelContract, HelpersOfTheLibraryAreThereWhenCalled) {
   const AnyTensor x = make<float>({-13.24F, 0.5F, NAN}, {3});
   const auto out = values(run(kernel("store_out(i, relu(x[i]) + sigmoid(x[i]) + silu(x[i]) + "
                                      "gelu(x[i]) + erf(x[i]));"),
@@ -306,7 +306,7 @@ TEST(KernelContract, HelpersOfTheLibraryAreThereWhenCalled) {
   EXPECT_TRUE(std::isnan(out[2]));
 }
 
-TEST(KernelContract, F16IsEnabledOnlyWhereADtypeNeedsIt) {
+TEST(WgslKernelContract, F16IsEnabledOnlyWhereADtypeNeedsIt) {
   // On a device without the feature such a kernel would not compile.
   const Device narrow = webgpu::device({.f16 = false});
   const AnyTensor x = make<float>({1, 2, 3}, {3}, narrow);
@@ -316,7 +316,7 @@ TEST(KernelContract, F16IsEnabledOnlyWhereADtypeNeedsIt) {
               AllOf(HasSubstr("custom"), HasSubstr("f16")));
 }
 
-TEST(KernelContract, TheFirstErrorDoesNotSpoilWhatComesAfter) {
+TEST(WgslKernelContract, TheFirstErrorDoesNotSpoilWhatComesAfter) {
   (void)refusal(kernel("store_out(i, x[i] + ;"));
   EXPECT_THAT(values(run(kernel("store_out(i, x[i]);"))), ElementsAre(1, 2, 3));
   EXPECT_THAT(refusal(kernel("store_out(i, x[i] + ;")), Not(HasSubstr("lost")));

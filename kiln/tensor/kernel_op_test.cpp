@@ -47,7 +47,7 @@ struct PlusHundred {
 };
 static_assert(Extension<Twice> && Extension<PlusHundred>);
 
-TEST(KernelOp, TwoKernelsOfOneNameStayTwoInOneBatch) {
+TEST(WgslKernelOp, TwoKernelsOfOneNameStayTwoInOneBatch) {
   const AnyTensor x = make<float>({1, 2, 3}, {3});
   const AnyTensor a = apply(Twice{}, x);
   const AnyTensor b = apply(PlusHundred{}, x);
@@ -57,7 +57,7 @@ TEST(KernelOp, TwoKernelsOfOneNameStayTwoInOneBatch) {
   EXPECT_THAT(values(c), ElementsAre(102, 104, 106));
 }
 
-TEST(KernelOp, F32AndThenF16AreTwoPipelines) {
+TEST(WgslKernelOp, F32AndThenF16AreTwoPipelines) {
   for (int round = 0; round < 2; ++round) {
     EXPECT_THAT(values(apply(Twice{}, make<float>({1, 2, 3}, {3}))), ElementsAre(2, 4, 6));
     EXPECT_THAT(values(apply(Twice{}, make({1, 2, 3}, {3}, DType::f16))), ElementsAre(2, 4, 6));
@@ -66,7 +66,7 @@ TEST(KernelOp, F32AndThenF16AreTwoPipelines) {
   }
 }
 
-TEST(KernelOp, CompilesOncePerKernelNotPerShape) {
+TEST(WgslKernelOp, CompilesOncePerKernelNotPerShape) {
   (void)apply(Twice{}, make_wave({5}));
   const auto spent = test::counted([] {
     for (const std::int64_t n : {5, 6, 64, 65, 1000}) {
@@ -92,7 +92,7 @@ struct Tuned {
   }
 };
 
-TEST(KernelOp, AnOverrideConstantToggledIsAnotherKernel) {
+TEST(WgslKernelOp, AnOverrideConstantToggledIsAnotherKernel) {
   const AnyTensor x = make<float>({1, 2}, {2});
   for (const double factor : {3.0, 5.0, 3.0}) {
     const auto by = static_cast<float>(factor);
@@ -119,7 +119,7 @@ struct Scale {
   }
 };
 
-TEST(KernelOp, ParamsReachTheKernelAndNeverCompileAgain) {
+TEST(WgslKernelOp, ParamsReachTheKernelAndNeverCompileAgain) {
   const AnyTensor x = make<float>({1, 2, 4}, {3});
   EXPECT_THAT(values(apply(Scale{{2}, 1}, x)), ElementsAre(2.5F, 4.5F, 8.5F));
   const auto spent = test::counted([&] {
@@ -150,7 +150,7 @@ struct Chosen {
   }
 };
 
-TEST(KernelOp, EveryAttributeIsPartOfThePlan) {
+TEST(WgslKernelOp, EveryAttributeIsPartOfThePlan) {
   const AnyTensor x = make<float>({1, 2}, {2});
   EXPECT_THAT(values(apply(Chosen{"x[i] * 2", {}}, x)), ElementsAre(2, 4));
   EXPECT_THAT(values(apply(Chosen{"x[i] * 3", {}}, x)), ElementsAre(3, 6));
@@ -170,7 +170,7 @@ struct AddThree {
   }
 };
 
-TEST(KernelOp, OneTensorMayBeGivenSeveralTimes) {
+TEST(WgslKernelOp, OneTensorMayBeGivenSeveralTimes) {
   const AnyTensor x = make<float>({1, 2}, {2});
   const AnyTensor y = make<float>({3, 4}, {2});
   EXPECT_THAT(values(apply(AddThree{}, x, x, y)), ElementsAre(311, 422));
@@ -178,7 +178,7 @@ TEST(KernelOp, OneTensorMayBeGivenSeveralTimes) {
   EXPECT_THAT(values(apply(AddThree{}, y, y, y)), ElementsAre(333, 444));
 }
 
-TEST(KernelOp, ViewsAreMadeDenseUnlessTheKernelTakesStrides) {
+TEST(WgslKernelOp, ViewsAreMadeDenseUnlessTheKernelTakesStrides) {
   const AnyTensor x = make<float>({0, 1, 2, 3, 4, 5}, {6});
   RawTensor odd = x.value().raw();
   odd.layout.shape = Shape{3};
@@ -192,7 +192,7 @@ TEST(KernelOp, ViewsAreMadeDenseUnlessTheKernelTakesStrides) {
   EXPECT_THAT(values(apply(Twice{}, repeated)), ElementsAre(2, 2, 2));
 }
 
-TEST(KernelOp, TwoSlicesOfOneBufferAreInputsWhileTheResultIsAnother) {
+TEST(WgslKernelOp, TwoSlicesOfOneBufferAreInputsWhileTheResultIsAnother) {
   const AnyTensor x = make_wave({256});
   RawTensor first = x.value().raw();
   first.layout = Layout::dense({128});
@@ -206,7 +206,7 @@ TEST(KernelOp, TwoSlicesOfOneBufferAreInputsWhileTheResultIsAnother) {
   EXPECT_EQ(values(x), in);
 }
 
-TEST(KernelOp, NothingIsLaunchedForAnEmptyResult) {
+TEST(WgslKernelOp, NothingIsLaunchedForAnEmptyResult) {
   const auto spent = test::counted([] {
     EXPECT_TRUE(values(apply(Twice{}, make<float>({}, {0, 4}))).empty());
     EXPECT_TRUE(values(apply(AddThree{}, make<float>({}, {3, 0}), make<float>({}, {3, 0}),
@@ -228,11 +228,11 @@ struct Ones {
   }
 };
 
-TEST(KernelOp, AnEmptyInputCanBeBound) {
+TEST(WgslKernelOp, AnEmptyInputCanBeBound) {
   EXPECT_THAT(values(apply(Ones{}, make<float>({}, {3, 0}))), Each(1));
 }
 
-TEST(KernelOp, ScalarsAndRankEightPassThroughOneKernel) {
+TEST(WgslKernelOp, ScalarsAndRankEightPassThroughOneKernel) {
   EXPECT_THAT(values(apply(Twice{}, make<float>({3}, {}))), ElementsAre(6));
   const AnyTensor x = make_wave({1, 2, 1, 3, 1, 2, 1, 2});
   const AnyTensor y = apply(Twice{}, x);
@@ -240,7 +240,7 @@ TEST(KernelOp, ScalarsAndRankEightPassThroughOneKernel) {
   EXPECT_EQ(values(y)[23], values(x)[23] * 2);
 }
 
-TEST(KernelOp, LaunchesWithoutWaiting) {
+TEST(WgslKernelOp, LaunchesWithoutWaiting) {
   const AnyTensor one = make<float>({1}, {1});
   (void)values(apply(Twice{}, one));
   for (const int launches : {1, 100}) {

@@ -40,6 +40,16 @@ struct Bounds {
             .params = {{"count", out.count}},
             .grid = {ceil_div(out.count, 64), 1, 1}};
   }
+  static void cpu_kernel(const cpu::Input& x, const cpu::Input& y, const MinMax<cpu::Output>& out) {
+    cpu::with_float(x.dtype(), [&](auto element) {
+      using T = decltype(element);
+      for (std::size_t i = 0; i < static_cast<std::size_t>(out.count); ++i) {
+        const auto& [low, high] = std::minmax<float>(x.dense<T>()[i], y.dense<T>()[i]);
+        out.lo.dense<T>()[i] = T(low);
+        out.hi.dense<float>()[i] = high;
+      }
+    });
+  }
   struct Saved {
     std::int64_t count;
   };
@@ -129,13 +139,13 @@ struct TwoLaunches {
 };
 static_assert(Extension<TwoLaunches>);
 
-TEST(StructuredOp, AForwardOfSeveralLaunchesGivesTheLastResult) {
+TEST(WgslStructuredOp, AForwardOfSeveralLaunchesGivesTheLastResult) {
   EXPECT_THAT(values(apply(TwoLaunches{}, make<float>({1, 2, 3}, {3}))), ElementsAre(4, 8, 12));
   EXPECT_THAT(values(apply(TwoLaunches{}, make({1, 2, 3}, {3}, DType::f16))),
               ElementsAre(4, 8, 12));
 }
 
-TEST(StructuredOp, AResultThatIsNotAsPromisedIsRefused) {
+TEST(WgslStructuredOp, AResultThatIsNotAsPromisedIsRefused) {
   const AnyTensor x = make_wave({3});
   const auto refusal = [&](Way way) {
     return message_of<Error>([&] { test::evaluate(apply(TwoLaunches{way}, x)); });
@@ -191,7 +201,7 @@ struct Measure {
 };
 static_assert(Extension<Measure>);
 
-TEST(StructuredOp, APlainValueThatExecutionContradictsIsRefused) {
+TEST(WgslStructuredOp, APlainValueThatExecutionContradictsIsRefused) {
   const AnyTensor x = make_wave({3});
   const auto run = [&](int wrong) {
     const auto out = apply(Measure{wrong}, x);
@@ -263,7 +273,7 @@ struct Picky {
 };
 static_assert(Extension<Picky>);
 
-TEST(StructuredOp, CandidatesAreTriedInOrderAndSayWhyTheyDecline) {
+TEST(WgslStructuredOp, CandidatesAreTriedInOrderAndSayWhyTheyDecline) {
   EXPECT_THAT(values(apply(Picky{}, make_wave({4}))), Each(4));
   EXPECT_THAT(values(apply(Picky{}, make_wave({6}))), Each(2));
   EXPECT_THAT(message_of<KernelError>([] { test::evaluate(apply(Picky{}, make_wave({3}))); }),
@@ -286,7 +296,7 @@ struct Counting {
   }
 };
 
-TEST(StructuredOp, AnOperationWithoutInputsIsAppliedToADevice) {
+TEST(WgslStructuredOp, AnOperationWithoutInputsIsAppliedToADevice) {
   EXPECT_THAT(values(apply(Counting{3}, test::device())), ElementsAre(0, 1, 2));
 }
 

@@ -41,7 +41,7 @@ const std::vector<Problem> problems{{1, 5, 7, 9, DType::f32},
 
 double tolerance(DType dtype) { return dtype == DType::f16 ? 4e-3 : 2e-5; }
 
-TEST(FusedMatmul, ReadsABroadcastBiasWithoutACopy) {
+TEST(WgslFusedMatmul, ReadsABroadcastBiasWithoutACopy) {
   for (const auto& [b, m, k, n, dtype] : problems) {
     const AnyTensor lhs = make_wave({b, m, k}, 0, dtype);
     const AnyTensor rhs = make_wave({b, k, n}, 1, dtype);
@@ -69,7 +69,7 @@ BodyPtr product_and_sign() {
   return make_body(graph, 2, 0, std::array{scaled.id(), graph.place(scaled > 0)});
 }
 
-TEST(FusedMatmul, TakesAFinish) {
+TEST(WgslFusedMatmul, TakesAFinish) {
   for (const auto& [b, m, k, n, dtype] : problems) {
     const AnyTensor lhs = make_wave({b, m, k}, 0, dtype);
     const AnyTensor rhs = make_wave({b, k, n}, 1, dtype);

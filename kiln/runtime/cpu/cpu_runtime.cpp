@@ -11,7 +11,6 @@
 
 #include "kiln/runtime/cpu/cpu.hpp"
 #include "kiln/runtime/cpu/parallel.hpp"
-#include "kiln/runtime/trace_log.hpp"
 #include "kiln/support/error.hpp"
 
 namespace kiln::cpu {
@@ -102,7 +101,8 @@ class AdoptedBuffer final : public HostBuffer {
 CpuRuntime::CpuRuntime()
     : adapter_(fmt::format("{}, {} threads", processor(), threads())),
       limits_(limits_of_the_host()),
-      pool_(spare_bytes) {}
+      pool_(spare_bytes),
+      track_("cpu: " + adapter_, [] {}) {}
 
 CpuRuntime::~CpuRuntime() { drop_extensions(); }
 
@@ -198,14 +198,18 @@ RuntimeCounters CpuRuntime::counters() const {
           .bytes_pooled = memory.bytes_pooled};
 }
 
-void CpuRuntime::timed(std::string_view label, std::chrono::steady_clock::time_point begin) {
-  const auto nanoseconds = [](auto duration) {
-    return static_cast<std::uint64_t>(
-        std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count());
-  };
-  const auto took = std::chrono::steady_clock::now() - begin;
+void CpuRuntime::timed(std::string_view label, std::uint64_t begin) {
+  const std::uint64_t nanoseconds = host_nanoseconds() - begin;
+  if (Trace::recording()) {
+    const std::string_view span = current_trace_span();
+    track_.launch({.name = std::string(span.empty() ? label : span),
+                   .begin = begin,
+                   .duration = nanoseconds,
+                   .kernel = std::string(label)});
+  }
+  if (!timed_) return;
   const std::lock_guard lock(times_mutex_);
-  times_.push_back({std::string(label), nanoseconds(took), nanoseconds(begin.time_since_epoch())});
+  times_.push_back({std::string(label), nanoseconds, begin});
 }
 
 std::vector<LaunchTime> CpuRuntime::launch_times() {

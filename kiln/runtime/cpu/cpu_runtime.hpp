@@ -1,6 +1,5 @@
 #pragma once
 #include <atomic>
-#include <chrono>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -8,6 +7,7 @@
 
 #include "kiln/runtime/memory_pool.hpp"
 #include "kiln/runtime/runtime.hpp"
+#include "kiln/runtime/trace_log.hpp"
 
 namespace kiln::cpu {
 
@@ -71,8 +71,8 @@ class CpuRuntime final : public Runtime {
   template <class F>
   void run(std::string_view label, const F& f) {
     launches_.fetch_add(1, std::memory_order_relaxed);
-    if (!timed_) return f();
-    const auto begin = std::chrono::steady_clock::now();
+    if (!timed_ && !Trace::recording()) return f();
+    const std::uint64_t begin = host_nanoseconds();
     f();
     timed(label, begin);
   }
@@ -85,7 +85,7 @@ class CpuRuntime final : public Runtime {
 
  private:
   friend class PooledBuffer;
-  void timed(std::string_view label, std::chrono::steady_clock::time_point begin);
+  void timed(std::string_view label, std::uint64_t begin);
   std::byte* part_of(std::string_view call, const BufferPtr& buffer, std::uint64_t offset,
                      std::uint64_t bytes) const;
 
@@ -97,6 +97,7 @@ class CpuRuntime final : public Runtime {
   std::atomic<bool> timed_ = false;
   std::mutex times_mutex_;
   std::vector<LaunchTime> times_;
+  TraceDevice track_;
 };
 
 /// The runtime as the host's; null if it is another.
