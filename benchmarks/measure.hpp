@@ -12,7 +12,7 @@ namespace bench {
 enum class Mode : std::uint8_t { lazy, eager };
 
 inline kiln::Device device_for(Mode mode) {
-  const kiln::Device device = kiln::webgpu::device();
+  const kiln::Device device = kiln::default_device();  // KILN_DEVICE says which
   return mode == Mode::lazy ? device.lazy() : device.eager();
 }
 

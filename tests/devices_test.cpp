@@ -13,7 +13,9 @@ using test::message_of;
 using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::ElementsAre;
+using ::testing::FloatNear;
 using ::testing::HasSubstr;
+using ::testing::Pointwise;
 
 /// What an application writes: it names no device.
 AnyTensor model(const AnyTensor& x, const AnyTensor& w, const AnyTensor& b) {
@@ -24,13 +26,47 @@ AnyTensor random(const Shape& shape, int seed, const Device& on) {
   return random_normal(shape, static_cast<std::uint64_t>(seed), on);
 }
 
+std::vector<float> modelled(const Device& on) {
+  return model(random({4, 6}, 1, on), random({6, 5}, 2, on), random({5}, 3, on)).to_vector();
+}
+
 TEST(Devices, OneFunctionRunsOnEachAndGivesTheSame) {
-  std::vector<std::vector<float>> results;
-  for (const Device& on : {device(), webgpu::device({.f16 = false}), device().autodiff()}) {
-    results.push_back(
-        model(random({4, 6}, 1, on), random({6, 5}, 2, on), random({5}, 3, on)).to_vector());
+  const std::vector<float> expected = modelled(device());
+  EXPECT_EQ(modelled(device().autodiff()), expected);
+  for (const Device& on : {webgpu::device(), webgpu::device({.f16 = false}), cpu::device()})
+    EXPECT_THAT(modelled(on), Pointwise(FloatNear(1e-6F), expected)) << to_string(on);
+}
+
+TEST(Devices, OneOfTheHostAndOneOfAnAdapterWorkSideBySide) {
+  const Device gpu = webgpu::device();
+  const Device host = cpu::device();
+  EXPECT_TRUE(host.same_as(cpu::device().autodiff()));
+  EXPECT_FALSE(host.same_as(gpu));
+  const AnyTensor x = random({3, 5}, 1, gpu);
+  const AnyTensor moved = x.to(host);
+  EXPECT_EQ(moved.to_vector(), x.to_vector());
+  const AnyTensor back = transpose(moved * 2.0).to(gpu);
+  EXPECT_THAT(sum(back - transpose(x * 2.0)).to_vector(), ElementsAre(0)) << "views move as values";
+  for (const auto& [a, b] : {std::pair(x, moved), std::pair(moved, x)}) {
+    EXPECT_THAT(message_of<DeviceError>([&, &a = a, &b = b] { (void)matmul(a, transpose(b)); }),
+                AllOf(HasSubstr("matmul: operands must share a device"), HasSubstr("cpu: "),
+                      HasSubstr("webgpu: "), HasSubstr("to(device)")));
   }
-  EXPECT_THAT(results, Each(results[0]));
+  EXPECT_THROW((void)(x + moved), DeviceError);
+  EXPECT_THROW((void)from_raw(x.value().raw(), host), DeviceError);
+}
+
+TEST(Devices, EveryDTypeMovesBothWays) {
+  const Device gpu = webgpu::device();
+  const Device host = cpu::device();
+  const auto there_and_back = [&](const AnyTensor& x) { return x.to(host).to(gpu); };
+  EXPECT_THAT(there_and_back(tensor({float16(1.5F)}, {1}, gpu)).to_vector<float16>(),
+              ElementsAre(1.5F));
+  EXPECT_THAT(there_and_back(tensor({-7}, {1}, gpu)).to_vector<std::int32_t>(), ElementsAre(-7));
+  EXPECT_THAT(there_and_back(tensor({7U}, {1}, gpu)).to_vector<std::uint32_t>(), ElementsAre(7));
+  EXPECT_THAT(there_and_back(tensor(std::vector<bool>{true, false}, {2}, gpu)).to_vector<bool>(),
+              ElementsAre(true, false));
+  EXPECT_EQ(zeros({0, 3}, gpu).to(host).to_vector().size(), 0U);
 }
 
 TEST(Devices, MixingThemIsAnErrorThatNamesBothOperands) {
@@ -64,7 +100,7 @@ TEST(Devices, F32WorksAndF16IsRefusedWhereTheAdapterHasNoF16) {
 }
 
 TEST(Devices, ALostOneSaysSoAndANewOneWorks) {
-  const Device doomed = webgpu::device({.adapter = device().adapter(), .f16 = false});
+  const Device doomed = webgpu::device({.f16 = false});
   const AnyTensor x = random({4, 4}, 1, doomed.autodiff()).require_grad();
   const AnyTensor loss = sum(matmul(x, x));
   wgpu::lose_device(doomed);
@@ -72,7 +108,7 @@ TEST(Devices, ALostOneSaysSoAndANewOneWorks) {
               HasSubstr("lost"));
   EXPECT_THROW((void)x.to_vector(), DeviceError);
   EXPECT_THROW((void)(x + x).to_vector(), DeviceError);
-  const Device fresh = webgpu::device({.adapter = device().adapter(), .f16 = false});
+  const Device fresh = webgpu::device({.f16 = false});
   EXPECT_FALSE(fresh.same_as(doomed));
   const AnyTensor y = random({4, 4}, 1, fresh.autodiff()).require_grad();
   EXPECT_EQ(sum(matmul(y, y)).backward().of(y).shape(), (Shape{4, 4}));

@@ -134,7 +134,7 @@ struct Counted {
 };
 static_assert(Extension<Counted>);
 
-TEST(Fusion, AUsersKernelTakesItsElementwiseNeighbours) {
+TEST(WgslFusion, AUsersKernelTakesItsElementwiseNeighbours) {
   const AnyTensor x = input({4, 3});
   const AnyTensor row = input({3}, 1);
   const auto f = [](const std::vector<AnyTensor>& t) {
@@ -147,7 +147,7 @@ TEST(Fusion, AUsersKernelTakesItsElementwiseNeighbours) {
   expect_same_as_eager(f, {x, row});
 }
 
-TEST(Fusion, AKernelWhoseStoreIsNotAllStaysByItself) {
+TEST(WgslFusion, AKernelWhoseStoreIsNotAllStaysByItself) {
   const AnyTensor x = input({12});
   for (const How how : {How::zeroes, How::reads_back}) {
     const auto f = [&](const std::vector<AnyTensor>& t) { return apply(Counted{how}, t[0]) * 2.0; };
@@ -156,7 +156,7 @@ TEST(Fusion, AKernelWhoseStoreIsNotAllStaysByItself) {
   }
 }
 
-TEST(Fusion, ANeighbourOfAnotherShapeOrOrderStaysOutside) {
+TEST(WgslFusion, ANeighbourOfAnotherShapeOrOrderStaysOutside) {
   const AnyTensor x = input({4, 3});
   const auto f = [](const std::vector<AnyTensor>& t) {
     return transpose(apply(Counted{How::stores}, t[0])) + t[1];

@@ -57,6 +57,7 @@ class Input {
 
   [[nodiscard]] DType dtype() const { return tensor_.dtype; }
   [[nodiscard]] const Shape& shape() const { return tensor_.shape(); }
+  [[nodiscard]] TensorSpec spec() const { return tensor_.spec(); }
   [[nodiscard]] int rank() const { return shape().rank(); }
   /// The size along `axis`; negative axes count from the end.
   [[nodiscard]] std::int64_t dim(int axis) const { return shape()[axis]; }
@@ -94,10 +95,12 @@ class Sink;
 /// A result as a `cpu_kernel` rule sees it: dense memory to be written.
 class Output {
  public:
+  Output() = default;
   Output(std::string_view op, std::string_view name, RawTensor tensor, Sink* sink);
 
   [[nodiscard]] DType dtype() const { return tensor_.dtype; }
   [[nodiscard]] const Shape& shape() const { return tensor_.shape(); }
+  [[nodiscard]] TensorSpec spec() const { return tensor_.spec(); }
   [[nodiscard]] int rank() const { return shape().rank(); }
   [[nodiscard]] std::int64_t dim(int axis) const { return shape()[axis]; }
   [[nodiscard]] std::int64_t batch() const;
@@ -123,7 +126,7 @@ class Output {
   std::string_view op_;
   std::string_view name_;
   RawTensor tensor_;
-  Sink* sink_;
+  Sink* sink_ = nullptr;
 };
 
 /// Sets all elements of a result to 0.

@@ -157,7 +157,7 @@ class Tape::Builder {
     std::vector<std::size_t> copied;
     for (std::size_t r = 0; r < roots.size(); ++r) {
       const auto maker = std::ranges::find(steps, roots[r], &Step::to);
-      const bool direct = roots[r].place == Place::temp &&
+      const bool direct = roots[r].place == Place::temp && maker != steps.end() &&
                           static_cast<std::size_t>(maker - steps.begin()) >= inputs_read;
       if (!direct) {
         copied.push_back(r);
