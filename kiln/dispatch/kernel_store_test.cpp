@@ -10,7 +10,7 @@ using ::testing::HasSubstr;
 std::optional<int> buffers(const Kernel& kernel, const OpTable& op = table,
                            const std::vector<TensorSpec>& out = {{{4}, DType::f32}}) {
   const Operand x{.layout = Layout::dense({4})};
-  return dispatch::takes_finish(op, &kernel, device().runtime().limits(), std::array{x, x}, out);
+  return dispatch::takes_finish(op, &kernel, device().runtime(), std::array{x, x}, out);
 }
 
 Kernel changed(void (*change)(webgpu::Launch&)) {

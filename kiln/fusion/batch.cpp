@@ -87,7 +87,7 @@ class Numbering {
 /// Makes the graph of a numbered batch.
 class Drawing {
  public:
-  Drawing(const Batch& batch, const Limits& limits) : batch_(batch), limits_(limits) {}
+  Drawing(const Batch& batch, const Runtime& runtime) : batch_(batch), runtime_(runtime) {}
 
   Graph run() && {
     for (const StoragePtr& storage : batch_.values)
@@ -160,7 +160,7 @@ class Drawing {
     std::vector<Operand> in;
     for (const Use& use : node.in) in.push_back({{}, graph_.spec(use.value).dtype, use.layout});
     try {
-      return dispatch::takes_finish(*call.table, call.op.get(), limits_, in, out).value_or(0);
+      return dispatch::takes_finish(*call.table, call.op.get(), runtime_, in, out).value_or(0);
     } catch (const Error&) {
       return 0;  // the rule says it again when the operation runs, to who reads the result
     }
@@ -171,7 +171,7 @@ class Drawing {
   }
 
   const Batch& batch_;
-  const Limits& limits_;
+  const Runtime& runtime_;
   Graph graph_;
 };
 
@@ -179,6 +179,6 @@ class Drawing {
 
 void Batch::number(std::uint64_t id) { Numbering(*this, id).run(); }
 
-Graph Batch::graph(const Limits& limits) const { return Drawing(*this, limits).run(); }
+Graph Batch::graph(const Runtime& runtime) const { return Drawing(*this, runtime).run(); }
 
 }  // namespace kiln

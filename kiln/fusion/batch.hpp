@@ -24,7 +24,7 @@ struct Batch {
   /// Numbers everything and spells the form. `id` differs for each drain.
   void number(std::uint64_t id);
   /// A node an operation, as the passes want it. Ops are numbered.
-  [[nodiscard]] fusion::Graph graph(const Limits& limits) const;
+  [[nodiscard]] fusion::Graph graph(const Runtime& runtime) const;
 };
 
 /// Bytes that a block moves.

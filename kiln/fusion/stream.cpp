@@ -170,7 +170,7 @@ fusion::PlanPtr Stream::plan_of(Batch& batch, bool& known) {
     for (const QueuedOp& op : batch.ops) names.push_back(op.record.name);
     const Limits& limits = runtime_.limits();
     const fusion::FusionLimits fusion{.buffers = static_cast<int>(limits.storage_buffers)};
-    found = plans_.emplace(batch.form, make_plan(batch.graph(limits), names, fusion)).first;
+    found = plans_.emplace(batch.form, make_plan(batch.graph(runtime_), names, fusion)).first;
   }
   // From here on the plan says what reads what; the batch's own list alone keeps storages.
   for (QueuedOp& op : batch.ops) {
