@@ -34,7 +34,8 @@ class KernelSource {
   ///         wide: a size as uint, any other number as float; no block if there are no params
   ///
   /// Operands are dense. The workgroup's size is the module's own, and the grid is what the launch
-  /// says, never folded.
+  /// says, never folded. The module must be valid, as spirv-val sees it, and made for Vulkan 1.0:
+  /// garbage and parts of a module are refused, but wgpu-native ends the process for some others.
   static KernelSource spirv(const SourceWords& source);
   static KernelSource spirv(std::vector<std::uint32_t> words, std::string name = "kernel.spv");
 

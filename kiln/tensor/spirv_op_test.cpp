@@ -1,4 +1,5 @@
 // Operations whose kernels are SPIR-V, and devices that take another language than they offer.
+#include "add_one_spirv.hpp"
 #include "kiln/autodiff/test_support.hpp"
 #include "kiln/tensor/apply.hpp"
 #include "sum_and_difference_spirv.hpp"
@@ -235,6 +236,22 @@ TEST(SpirvOp, AStridedOperandIsRefusedByName) {
             "sum_and_difference: 'x' is a strided view [2], which a kernel in WGSL would make "
             "dense; this device (webgpu: " +
                 spirv_device().adapter() + ") takes none: pass a dense tensor");
+}
+
+TEST(SpirvOp, AClientLaunchesModulesBoundByTheirOwnDeclarations) {
+  const webgpu::Client client(spirv_device().shared_runtime(), "by_hand");
+  const auto numbers = [&](std::vector<float> v) {
+    return client.create(std::span<const float>(v), {std::ssize(v)});
+  };
+  const RawTensor sum = client.empty({{2}, DType::f32});
+  const KernelSource source = KernelSource::spirv(add_one_spirv);
+  client.launch(source, {1, 1, 1}, {2, 1, 1}, {numbers({1, 2}), sum});
+  EXPECT_THAT(client.read<float>(sum), ElementsAre(2, 3));
+  EXPECT_EQ(message_of<KernelError>([&] { client.launch(source, {1, 1, 1}, {2, 1, 1}, {sum}); }),
+            "by_hand: add_one.comp declares 2 storage buffers, but 1 are given");
+  const KernelSource wgsl = KernelSource::wgsl("@compute @workgroup_size(1) fn main() {}");
+  EXPECT_THAT(message_of<UnsupportedError>([&] { client.launch(wgsl, {1, 1, 1}, {1, 1, 1}, {}); }),
+              StartsWith("by_hand: its kernel is written in WGSL"));
 }
 
 /// An elementwise operation: kiln makes its kernel, in WGSL.
