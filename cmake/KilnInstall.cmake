@@ -7,7 +7,8 @@ get_property(stages GLOBAL PROPERTY KILN_STAGES)
 list(TRANSFORM stages PREPEND kiln_ OUTPUT_VARIABLE stage_targets)
 install(TARGETS kiln ${stage_targets} EXPORT kilnTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(EXPORT kilnTargets NAMESPACE kiln:: DESTINATION ${package_dir})
-install(DIRECTORY kiln DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.hpp" PATTERN "*test*.hpp" EXCLUDE)
+install(DIRECTORY kiln DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.hpp" PATTERN "*test*.hpp" EXCLUDE
+  PATTERN "simd_*" EXCLUDE)
 install(FILES ${KILN_WGPU_LIBRARY} DESTINATION ${CMAKE_INSTALL_LIBDIR})
 
 configure_package_config_file(cmake/kilnConfig.cmake.in ${PROJECT_BINARY_DIR}/kilnConfig.cmake
@@ -15,5 +16,5 @@ configure_package_config_file(cmake/kilnConfig.cmake.in ${PROJECT_BINARY_DIR}/ki
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/kilnConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES
   ${PROJECT_BINARY_DIR}/kilnConfig.cmake ${PROJECT_BINARY_DIR}/kilnConfigVersion.cmake
-  cmake/KilnEmbed.cmake cmake/KilnEmbedFile.cmake cmake/KilnEmbedSpirv.cmake
+  cmake/FindoneDNN.cmake cmake/KilnEmbed.cmake cmake/KilnEmbedFile.cmake cmake/KilnEmbedSpirv.cmake
   DESTINATION ${package_dir})

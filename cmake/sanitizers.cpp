@@ -18,7 +18,8 @@ const char* __lsan_default_options() {  // NOLINT(bugprone-reserved-identifier)
 
 const char* __tsan_default_suppressions();  // NOLINT(bugprone-reserved-identifier)
 const char* __tsan_default_suppressions() {  // NOLINT(bugprone-reserved-identifier)
-  return "race:libvulkan_lvp.so\nrace:libgallium\nrace:libLLVM\nrace:libwgpu_native\nmutex:libvulkan\n";
+  return "race:libvulkan_lvp.so\nrace:libgallium\nrace:libLLVM\nrace:libwgpu_native\nmutex:libvulkan\n"
+         "race:libtbb.so\n";  // it hands tasks over in ways that only an instrumented build of it would show
 }
 
 }  // extern "C"

@@ -2,6 +2,7 @@
 /// All of kiln.
 #include "kiln/autodiff/gradients.hpp"
 #include "kiln/dispatch/client.hpp"
+#include "kiln/dispatch/cpu_kernel.hpp"
 #include "kiln/fusion/inspect.hpp"
 #include "kiln/ops/compare/compare.hpp"
 #include "kiln/ops/create/create.hpp"
@@ -14,6 +15,8 @@
 #include "kiln/ops/reduce/reduce.hpp"
 #include "kiln/ops/softmax/softmax.hpp"
 #include "kiln/optim/optim.hpp"
+#include "kiln/runtime/cpu/cpu.hpp"
+#include "kiln/runtime/default_device.hpp"
 #include "kiln/runtime/trace.hpp"
 #include "kiln/runtime/webgpu/webgpu.hpp"
 #include "kiln/support/error.hpp"

@@ -14,9 +14,9 @@ step "layers"
 python3 tools/check_layers.py
 
 step "format"
-mapfile -d '' files < <(find kiln examples tests benchmarks \( -name '*.hpp' -o -name '*.cpp' \) -print0)
+mapfile -d '' files < <(find kiln examples tests benchmarks \( -name '*.hpp' -o -name '*.cpp' -o -name '*-inl.h' \) -print0)
 if ! clang-format-19 --dry-run -Werror "${files[@]}"; then
-  echo "To put it right: find kiln examples tests benchmarks -name '*.[ch]pp' | xargs clang-format-19 -i" >&2
+  echo "To put it right: find kiln examples tests benchmarks -name '*.[ch]pp' -o -name '*-inl.h' | xargs clang-format-19 -i" >&2
   exit 1
 fi
 

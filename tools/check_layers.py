@@ -31,7 +31,7 @@ def faults_of_include(stage, included):
 def check(root):
     """All faults in root/kiln, as lines `file:line: what`."""
     faults = []
-    files = sorted(path for end in ("hpp", "cpp") for path in (root / "kiln").rglob(f"*.{end}"))
+    files = sorted(path for end in ("hpp", "cpp", "h") for path in (root / "kiln").rglob(f"*.{end}"))
     for path in files:
         name = path.relative_to(root).as_posix()
         if name in (UMBRELLA, VERSION):

@@ -182,6 +182,7 @@ Device common_device(std::string_view op, std::span<const std::string_view> name
     throw DeviceError(fmt::format("{}: takes no tensors, so it must be told the device", op));
   const Device* common = &in[0].device();
   bool eager = common->is_eager();
+  bool fallback = common->allows_fallback();
   for (std::size_t i = 1; i < in.size(); ++i) {
     const Device& device = in[i].device();
     if (!device.same_as(*common)) {
@@ -194,8 +195,10 @@ Device common_device(std::string_view op, std::span<const std::string_view> name
     }
     if (device.has_autodiff() && !common->has_autodiff()) common = &device;
     eager = eager || device.is_eager();
+    fallback = fallback || device.allows_fallback();
   }
-  return eager && !common->is_eager() ? common->eager() : *common;
+  Device found = eager && !common->is_eager() ? common->eager() : *common;
+  return fallback && !found.allows_fallback() ? found.fallback() : found;
 }
 
 }  // namespace kiln

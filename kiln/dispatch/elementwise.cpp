@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "kiln/dispatch/cpu/tiles.hpp"
 #include "kiln/dispatch/elementwise_kernel.hpp"
 #include "kiln/dispatch/grid.hpp"
 #include "kiln/dispatch/kernel_cache.hpp"
@@ -75,6 +76,11 @@ void launch(Runtime& runtime, ElementwiseLaunch call, std::int64_t elements) {
                  folded_grid(groups, runtime.limits()));
 }
 
+void run_on_host(cpu::CpuRuntime& runtime, const TileProgram::Call& call) {
+  if (call.shape.elements() == 0) return;
+  runtime.run(call.op, [&] { TileProgram(runtime, call).run_all(); });
+}
+
 const BodyPtr& identity() {
   static const BodyPtr body = [] {
     ExprGraph graph;
@@ -108,9 +114,13 @@ std::vector<RawTensor> run_elementwise(std::string_view op, const std::shared_pt
     }
     layouts.push_back(outputs.back().layout);
   }
-  launch(*runtime,
-         {op, body, params, inputs, outputs, collapse(shape, layouts), std::move(overwritten_by)},
-         shape.elements());
+  if (cpu::CpuRuntime* host = cpu::host(*runtime)) {
+    run_on_host(*host, {op, body, params, inputs, outputs, shape, layouts});
+  } else {
+    launch(*runtime,
+           {op, body, params, inputs, outputs, collapse(shape, layouts), std::move(overwritten_by)},
+           shape.elements());
+  }
   return outputs;
 }
 
@@ -122,6 +132,9 @@ RawTensor make_dense(const RawTensor& x) {
 
 void copy_into(const RawTensor& x, const RawTensor& target) {
   const std::array layouts{x.layout, target.layout};
+  if (cpu::CpuRuntime* host = cpu::host(*x.runtime)) {
+    return run_on_host(*host, {"copy", identity(), {}, {&x, 1}, {&target, 1}, x.shape(), layouts});
+  }
   launch(*x.runtime, {"copy", identity(), {}, {&x, 1}, {&target, 1}, collapse(x.shape(), layouts)},
          x.shape().elements());
 }

@@ -4,6 +4,7 @@
 
 #include "kiln/dispatch/bindings.hpp"
 #include "kiln/dispatch/client.hpp"
+#include "kiln/dispatch/cpu/kernel.hpp"
 #include "kiln/dispatch/elementwise.hpp"
 #include "kiln/dispatch/kernel_cache.hpp"
 #include "kiln/dispatch/kernel_store.hpp"
@@ -239,6 +240,13 @@ std::vector<RawTensor> run_kernel(const OpTable& table, const void* op,
                                   const std::shared_ptr<Runtime>& runtime,
                                   std::span<const RawTensor> inputs,
                                   std::span<const TensorSpec> out, const Finish* finish) {
+  if (cpu::CpuRuntime* host = cpu::host(*runtime)) {
+    if (table.cpu_kernel == nullptr)
+      throw no_accepted_kernel(table.name, *runtime, languages_offered(table));
+    return run_cpu_kernel(*host, table, op, inputs, out, finish);
+  }
+  if (table.webgpu_kernel == nullptr && table.webgpu_forward == nullptr)
+    throw no_accepted_kernel(table.name, *runtime, languages_offered(table));
   if (finish == nullptr) {
     return table.webgpu_forward != nullptr ? forward(table, op, runtime, inputs, out)
                                            : launch(table, op, runtime, inputs, out, nullptr);
@@ -250,6 +258,10 @@ std::vector<RawTensor> run_kernel(const OpTable& table, const void* op,
 
 std::optional<int> takes_finish(const OpTable& table, const void* op, const Runtime& runtime,
                                 std::span<const Operand> inputs, std::span<const TensorSpec> out) {
+  if (cpu::host(runtime) != nullptr) {
+    if (table.cpu_kernel == nullptr || out.size() != 1) return {};
+    return static_cast<int>(inputs.size() + 1);
+  }
   if (table.webgpu_forward != nullptr || table.webgpu_kernel == nullptr || out.size() != 1)
     return {};
   std::vector<Operand> in(inputs.begin(), inputs.end());

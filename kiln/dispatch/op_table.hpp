@@ -1,4 +1,5 @@
 #pragma once
+#include <atomic>
 #include <optional>
 #include <span>
 #include <string>
@@ -15,6 +16,10 @@ namespace webgpu {
 using kiln::Limits;
 class Client;
 }  // namespace webgpu
+namespace cpu {
+class Input;
+class Output;
+}  // namespace cpu
 
 /// The rules of one operation with their types erased: one constant of function pointers a type.
 /// `op` points to the operation's struct, whose fields are its attributes.
@@ -33,14 +38,16 @@ struct OpTable {
   std::vector<webgpu::Launch> (*webgpu_kernel)(const void* op, std::span<const Operand> in,
                                                std::span<const Operand> out,
                                                const Limits& limits) = nullptr;
+  /// Which languages those are in: bit 1 << Language. 0 until they were asked for.
+  std::atomic<unsigned>* webgpu_languages = nullptr;
   /// Several launches, by hand.
   std::vector<RawTensor> (*webgpu_forward)(const void* op, webgpu::Client& client,
                                            std::span<const RawTensor> in,
                                            std::span<const TensorSpec> out) = nullptr;
 
-  [[nodiscard]] bool has_webgpu() const {
-    return webgpu_kernel != nullptr || webgpu_forward != nullptr;
-  }
+  /// A function of the host.
+  void (*cpu_kernel)(const void* op, std::span<const cpu::Input> in,
+                     std::span<const cpu::Output> out) = nullptr;
 };
 
 namespace dispatch {
@@ -55,6 +62,15 @@ struct MadeBy {
 /// Throws KernelError, DeviceError, ShapeError or DTypeError where `results` are not `promised`.
 void check_results(const MadeBy& by, const std::shared_ptr<Runtime>& runtime,
                    std::span<const RawTensor> results, std::span<const TensorSpec> promised);
+
+/// Whether the operation has a kernel in a language that `runtime` accepts, or needs none. Asks its
+/// kernel rule the first time; where that throws, the operation itself is to say why.
+bool has_kernel_for(const OpTable& table, const void* op, const Runtime& runtime,
+                    std::span<const Operand> inputs, std::span<const TensorSpec> out);
+/// Whether has_kernel_for would ask it: only then it looks at `inputs` and `out`.
+bool asks_kernel_rule(const OpTable& table, const Runtime& runtime);
+/// The languages it has kernels in.
+std::vector<Language> languages_offered(const OpTable& table);
 
 /// The error of an operation none of whose kernels is written in a language that `runtime` accepts:
 /// both sides, and the ways out.

@@ -6,6 +6,7 @@
 #include <limits>
 #include <optional>
 
+#include "kiln/dispatch/cpu/reduction.hpp"
 #include "kiln/dispatch/grid.hpp"
 #include "kiln/dispatch/kernel_cache.hpp"
 #include "kiln/dispatch/reduction_kernel.hpp"
@@ -247,11 +248,15 @@ std::vector<RawTensor> run_reduction(const ReductionCall& call,
   require_counts(call, inputs.size());
   std::optional<FinishCode> code;
   if (finish != nullptr) code.emplace(call.op, *finish, out);
-  ReductionPass pass = first_pass(call, inputs);
   std::vector<RawTensor> results;
   for (const DType dtype : finish == nullptr ? std::vector{out.dtype} : finish->out)
     results.push_back(allocate(call.op, runtime, {out.shape, dtype}));
   if (out.shape.elements() == 0) return results;
+  if (cpu::CpuRuntime* host = cpu::host(*runtime)) {
+    reduce_on_host(*host, call, inputs, out, finish, results);
+    return results;
+  }
+  ReductionPass pass = first_pass(call, inputs);
   constexpr std::int64_t overshoot = 1 << 14;  // a step past the end must not wrap
   (void)word_of_size(call.op, pass.reduced.count() + overshoot);
   const bool arg = pass.combine == Combine::argmax || pass.combine == Combine::argmin;

@@ -1,13 +1,13 @@
 #pragma once
 #include <fmt/format.h>
 
-#include <array>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "kiln/dispatch/finish.hpp"
+#include "kiln/dispatch/joined_axes.hpp"
 #include "kiln/dispatch/metadata.hpp"
 #include "kiln/dispatch/reduction.hpp"
 #include "kiln/kernel/kernel_id.hpp"
@@ -15,24 +15,6 @@
 #include "kiln/scalar/wgsl.hpp"
 
 namespace kiln::dispatch {
-
-/// Axes of one kind, kept or reduced, outermost first; neighbours are joined where every operand's
-/// strides allow it, and those of size 1 are dropped.
-struct JoinedAxes {
-  std::size_t rank = 0;
-  std::array<std::int64_t, max_rank> sizes{};
-  std::vector<Strides> strides;  ///< one an operand
-
-  explicit JoinedAxes(std::size_t operands = 0) : strides(operands) {}
-
-  /// Appends axis `axis` of the operands, which have that shape, as a new innermost one.
-  void push(const Shape& shape, int axis, std::span<const Layout> operands);
-  [[nodiscard]] std::int64_t count() const;
-  /// The operand's strides, outermost first.
-  [[nodiscard]] std::span<const std::int64_t> of(std::size_t operand) const {
-    return std::span(strides[operand]).first(rank);
-  }
-};
 
 /// How a kernel finds an operand's elements along the reduced axes.
 enum class Reach : std::uint8_t {

@@ -4,21 +4,28 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
 #include "kiln/dispatch/client.hpp"
+#include "kiln/runtime/default_device.hpp"
 #include "kiln/runtime/webgpu/test_support.hpp"
 
 namespace kiln::test {
 
 using wgpu::message_of;
 
-/// The best adapter of this machine. Kept open, so that tests share what was compiled.
+/// What KILN_DEVICE names, else the best adapter of this machine. Kept open, so that tests share
+/// what was compiled.
 inline const Device& device() {
-  static const Device opened = webgpu::device();
+  static const Device opened =
+      std::getenv("KILN_DEVICE") == nullptr ? webgpu::device() : default_device();
   return opened;
 }
+
+/// Whether tests run on the host's runtime.
+inline bool on_cpu() { return device().runtime().name() == "cpu"; }
 
 /// What was done so far, queued work included.
 inline RuntimeCounters counters() {

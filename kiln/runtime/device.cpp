@@ -47,6 +47,12 @@ Device Device::lazy() const {
   return copy;
 }
 
+Device Device::fallback(bool allowed) const {
+  Device copy = *this;
+  copy.fallback_ = allowed;
+  return copy;
+}
+
 void Device::synchronize() const {
   flush();
   runtime_->synchronize();

@@ -14,9 +14,9 @@ enum class Checkpointing : std::uint8_t { keep, balanced };
 /// A device and how to use it. A value: the adjusting functions return copies, and copies share the
 /// opened adapter.
 ///
-///     Device gpu = webgpu::device();                    // the best adapter there is
-///     Device training = gpu.autodiff();         // the same adapter; tensors made here may require
-///     gradients Device software = webgpu::device({.adapter = "llvmpipe"});
+///     Device device = default_device();      // the best GPU there is, else the host
+///     Device training = device.autodiff();   // the same; tensors made here may require gradients
+///     Device host = cpu::device();
 class Device {
  public:
   explicit Device(std::shared_ptr<Runtime> runtime);
@@ -32,8 +32,13 @@ class Device {
   /// The copy that queues, whatever the environment says.
   [[nodiscard]] Device lazy() const;
 
+  /// The copy on which an operation that has no kernel for the device runs its reference instead.
+  /// Otherwise it is refused.
+  [[nodiscard]] Device fallback(bool allowed = true) const;
+
   [[nodiscard]] bool has_autodiff() const { return autodiff_; }
   [[nodiscard]] bool is_eager() const { return eager_; }
+  [[nodiscard]] bool allows_fallback() const { return fallback_; }
   [[nodiscard]] Checkpointing checkpointing() const { return checkpointing_; }
 
   [[nodiscard]] Runtime& runtime() const { return *runtime_; }
@@ -54,6 +59,7 @@ class Device {
   std::shared_ptr<Runtime> runtime_;
   bool autodiff_ = false;
   bool eager_ = false;
+  bool fallback_ = false;
   Checkpointing checkpointing_ = Checkpointing::keep;
 };
 

@@ -20,6 +20,24 @@ typename Traits<Op>::template Result<AnyTensor> fused(const Op& op, const Device
       in, [&](const auto&... t) { return op.fuse(stream_of(device), t.detach()...); });
 }
 
+/// What the reference gives in place of the operation's own kernel, with the operation's own
+/// gradient.
+template <HasOutput Op>
+std::vector<AnyTensor> run_reference(const Op& op, const typename Traits<Op>::Spec& spec,
+                                     std::span<const TensorSpec> specs, const Device& device,
+                                     std::span<const AnyTensor> in,
+                                     const std::shared_ptr<const void>& attributes) {
+  if constexpr (HasReference<Op>) {
+    const auto result = detached_reference(op, in);
+    const std::vector<AnyTensor> out = flat<AnyTensor>(result);
+    check_results(Op::name, output_names<Op>, specs, out);
+    compare_plain<AnyTensor>({Op::name, "the reference"}, spec, result);
+    return attach_to(Op::name, out, device, rule_of<Op>, in, attributes);
+  } else {
+    refuse_fallback(table_of<Op>, device);
+  }
+}
+
 /// Runs the rules of an operation whose result `output` describes.
 template <HasOutput Op>
 typename Traits<Op>::template Result<AnyTensor> apply_rules(const Op& op, const Device& device,
@@ -36,6 +54,11 @@ typename Traits<Op>::template Result<AnyTensor> apply_rules(const Op& op, const 
     out = attach_to(Op::name, out, device, rule_of<Op>, in, attributes);
   } else if constexpr (HasReduction<Op>) {
     out = run({Op::name, op.reduction(in[0].spec())}, device, specs, rule_of<Op>, in, attributes);
+  } else if constexpr (is_kernel_op<Op>) {
+    const bool own = runs_itself(table_of<Op>, &op, device, in, specs);
+    out = own ? run({Op::name, RuleCall{&table_of<Op>, attributes}}, device, specs, rule_of<Op>, in,
+                    attributes)
+              : run_reference(op, spec, specs, device, in, attributes);
   } else if constexpr (has_compute_rule<Op>) {
     out = run({Op::name, RuleCall{&table_of<Op>, attributes}}, device, specs, rule_of<Op>, in,
               attributes);
@@ -65,6 +88,17 @@ typename Traits<Op>::template Result<AnyTensor> apply_now(const Op& op, const De
                                                           std::span<const AnyTensor> in) {
   std::vector<AnyTensor> out;
   if constexpr (is_direct<Op>) {
+    constexpr OpTable table{.name = Op::name, .webgpu_forward = forward_without_output};
+    if (!runs_itself(table, &op, device, in, {})) {
+      if constexpr (HasReference<Op>) {
+        const auto given = detached_reference(op, in);
+        out = attach_to(Op::name, flat<AnyTensor>(given), device, rule_of<Op>, in,
+                        applied(op, given));
+        return structure<Op>(given, std::span<const AnyTensor>(out));
+      } else {
+        refuse_fallback(table, device);
+      }
+    }
     webgpu::Client client(device.shared_runtime(), Op::name);
     std::vector<RawTensor> raw;
     for (const AnyTensor& t : in) raw.push_back(t.value().raw());

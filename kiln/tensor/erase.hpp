@@ -1,6 +1,7 @@
 #pragma once
 /// Turns a struct of rules into constant tables of function pointers: everything below is no
 /// template.
+#include <atomic>
 #include <mutex>
 #include <unordered_map>
 
@@ -39,6 +40,14 @@ std::vector<RawTensor> erased_forward(const void* op, webgpu::Client& client,
       in, [&](const auto&... x) { return self.webgpu_forward(client, x..., spec); });
   compare_plain<RawTensor>({Op::name, "webgpu_forward"}, spec, result);
   return flat<RawTensor>(result);
+}
+
+template <class Op>
+void erased_cpu_kernel(const void* op, std::span<const cpu::Input> in,
+                       std::span<const cpu::Output> out) {
+  const Op& self = *static_cast<const Op*>(op);
+  const auto result = result_of<Op>(op, in, out);
+  spread<Traits<Op>::arity>(in, [&](const auto&... x) { self.cpu_kernel(x..., result); });
 }
 
 template <class Op>
@@ -132,6 +141,10 @@ constexpr auto make_output_names() {
 template <class Op>
 inline constexpr auto output_names = make_output_names<Op>();
 
+/// Languages of the operation's webgpu kernels, once somebody asked; see OpTable.
+template <class Op>
+inline std::atomic<unsigned> webgpu_languages = 0;
+
 template <class Op>
 constexpr OpTable make_table() {
   OpTable table{.name = Op::name,
@@ -140,7 +153,11 @@ constexpr OpTable make_table() {
                 .append_key = append_key<Op>,
                 .params = collect_params<Op>};
   if constexpr (HasView<Op>) table.view = erased_view<Op>;
-  if constexpr (HasKernel<Op>) table.webgpu_kernel = erased_kernel<Op>;
+  if constexpr (HasKernel<Op>) {
+    table.webgpu_kernel = erased_kernel<Op>;
+    table.webgpu_languages = &webgpu_languages<Op>;
+  }
+  if constexpr (HasCpuKernel<Op>) table.cpu_kernel = erased_cpu_kernel<Op>;
   if constexpr (HasForward<Op> && HasOutput<Op>) table.webgpu_forward = erased_forward<Op>;
   return table;
 }

@@ -193,6 +193,14 @@ constexpr bool compute_is_right() {
                   "std::array inputs = {\"lhs\", ...};");
     ok = ok && RuleKernel<Op, typename Signature<&Op::webgpu_kernel>::Type, Required>::ok;
   }
+  if constexpr (HasCpuKernel<Op> && HasOutput<Op>) {
+    constexpr bool named = HasInputs<Op>;
+    static_assert(named,
+                  "kiln: rule 'cpu_kernel' needs the operands' names; add: static constexpr "
+                  "std::array inputs = {\"lhs\", ...};");
+    ok = ok && RuleCpuKernel<Op, typename Signature<&Op::cpu_kernel>::Type,
+                             typename Required::CpuKernel>::ok;
+  }
   if constexpr (HasForward<Op> && HasOutput<Op>) {
     ok = ok && RuleForward<Op, typename Signature<&Op::webgpu_forward>::Type,
                            typename Required::Forward>::ok;
@@ -237,7 +245,7 @@ constexpr bool layers_are_right() {
                 "Default<Autodiff> to differentiate the reference");
   static_assert(!cube || has_compute_rule<Op>,
                 "kiln: layer Cube is listed, but there is no rule 'webgpu_kernel', "
-                "'webgpu_forward', 'reduction' or 'view' (or it is "
+                "'webgpu_forward', 'cpu_kernel', 'reduction' or 'view' (or it is "
                 "overloaded); add it, or list Default<Cube> to run the reference");
   static_assert(
       !fusion || HasOutput<Op> || HasFuse<Op>,
@@ -254,10 +262,12 @@ constexpr bool layers_are_right() {
   static_assert(autodiff || !has_gradient_rule<Op>,
                 "kiln: there is a rule 'backward', but layer Autodiff is not listed; list it, or "
                 "remove the rule");
-  static_assert(cube || !has_compute_rule<Op>,
-                "kiln: there is a rule 'webgpu_kernel', 'webgpu_forward', 'reduction' or 'view', "
-                "but layer Cube is not listed; list it, "
-                "or remove the rule");
+  static_assert(
+      cube || !has_compute_rule<Op>,
+      "kiln: there is a rule 'webgpu_kernel', 'webgpu_forward', 'cpu_kernel', 'reduction' or "
+      "'view', "
+      "but layer Cube is not listed; list it, "
+      "or remove the rule");
   static_assert(fusion || !HasOutput<Op>,
                 "kiln: there is a rule 'output', but layer Fusion is not listed; list it, or "
                 "remove the rule");

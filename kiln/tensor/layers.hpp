@@ -6,7 +6,8 @@ namespace kiln {
 
 /// Gradients: rules `backward` (or `webgpu_backward`), `save` and struct Saved.
 struct Autodiff {};
-/// The compute runtimes: rule `webgpu_kernel`, `webgpu_forward`, `reduction` or `view`.
+/// The compute runtimes: rule `webgpu_kernel`, `webgpu_forward`, `cpu_kernel`, `reduction` or
+/// `view`.
 struct Cube {};
 /// Shapes before values: rule `output`, or a lazy registration by hand, `fuse`. An operation
 /// without either runs at once.

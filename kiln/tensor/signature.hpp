@@ -8,6 +8,7 @@
 
 #include "kiln/autodiff/node.hpp"
 #include "kiln/dispatch/client.hpp"
+#include "kiln/dispatch/cpu_kernel.hpp"
 #include "kiln/kernel/launch.hpp"
 
 namespace kiln {
@@ -86,6 +87,7 @@ struct Expected<Spec, std::index_sequence<I...>> {
   template <class Launches>
   using KernelWithLimits = Launches(Repeat<const Operand&, I>..., const Result<Operand>&,
                                     const Limits&);
+  using CpuKernel = void(Repeat<const cpu::Input&, I>..., const Result<cpu::Output>&);
   using Forward = Result<RawTensor>(webgpu::Client&, Repeat<const RawTensor&, I>..., const Spec&);
   using DirectForward = Result<RawTensor>(webgpu::Client&, Repeat<const RawTensor&, I>...);
   template <class Saved>
@@ -131,6 +133,13 @@ struct RuleKernel {
                 "std::vector of it) "
                 "webgpu_kernel(const Operand&, ... one per input of 'output', const Operand& out "
                 "[, const webgpu::Limits&])");
+};
+template <class Op, class Yours, class Required>
+struct RuleCpuKernel {
+  static constexpr bool ok = std::is_same_v<Yours, Required>;
+  static_assert(ok,
+                "kiln: rule 'cpu_kernel' has the wrong type; it must be: void cpu_kernel(const "
+                "cpu::Input&, ... one per input of 'output', const cpu::Output& out)");
 };
 template <class Op, class Yours, class Required>
 struct RuleForward {

@@ -11,9 +11,7 @@ using test::make;
 using test::make_wave;
 using test::message_of;
 using test::values;
-using ::testing::AllOf;
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 const Device& spirv_device() {
@@ -46,28 +44,17 @@ struct SumAndDifference {
 };
 static_assert(Extension<SumAndDifference>);
 
-/// An operation whose candidates are given from outside, so that a test can be one of them.
-using Candidates = std::vector<webgpu::Launch> (*)(const Operand& x);
+/// An operation with the candidates that `rule` gives.
+template <auto rule>
 struct Custom {
   static constexpr std::string_view name = "custom";
   static constexpr std::array inputs = {"x"};
   using layers = Layers<Cube, Fusion>;
-  int chosen = 0;
-
-  static std::vector<Candidates>& all() {
-    static std::vector<Candidates> made;
-    return made;
-  }
   static TensorSpec output(const TensorSpec& x) { return x; }
-  std::vector<webgpu::Launch> webgpu_kernel(const Operand& x, const Operand&) const {
-    return all()[static_cast<std::size_t>(chosen)](x);
+  static std::vector<webgpu::Launch> webgpu_kernel(const Operand& x, const Operand&) {
+    return rule(x);
   }
 };
-
-Custom custom(Candidates candidates) {
-  Custom::all().push_back(candidates);
-  return {static_cast<int>(Custom::all().size()) - 1};
-}
 
 /// out = x + 100, in WGSL.
 webgpu::Launch in_wgsl(const Operand& x) {
@@ -84,10 +71,14 @@ webgpu::Launch in_spirv(const Operand&) {
   return {.source = KernelSource::spirv(sum_and_difference_spirv), .grid = {1, 1, 1}};
 }
 
-template <class E>
-std::string refusal(Candidates candidates, const Device& device = spirv_device()) {
-  const Custom op = custom(candidates);
-  return message_of<E>([&] { test::evaluate(apply(op, make<float>({1, 2}, {2}, device))); });
+template <auto rule, class E = KernelError>
+std::string refusal(const Device& device = spirv_device()) {
+  return message_of<E>(
+      [&] { test::evaluate(apply(Custom<rule>{}, make<float>({1, 2}, {2}, device))); });
+}
+template <auto rule>
+std::string unsupported(const Device& device = spirv_device()) {
+  return refusal<rule, UnsupportedError>(device);
 }
 
 TEST(SpirvOp, BindsInputsThenOutputsThenScratchAndItsParams) {
@@ -110,63 +101,63 @@ TEST(SpirvOp, AParamThatChangesCompilesNothing) {
 }
 
 TEST(SpirvOp, ADeviceGetsTheFirstCandidateInItsLanguage) {
-  const Custom op = custom([](const Operand& x) {
+  constexpr auto rule = [](const Operand& x) {
     webgpu::Launch later = in_wgsl(x);
-    later.zeroed = true;
+    later.params = {{"count", 0}};
     return std::vector{in_spirv(x), in_wgsl(x), later};
-  });
-  EXPECT_THAT(values(apply(op, make<float>({1, 2}, {2}))), ElementsAre(101, 102));
-  EXPECT_THAT(
-      refusal<KernelError>([](const Operand& x) { return std::vector{in_wgsl(x), in_spirv(x)}; }),
-      StartsWith("custom: sum_and_difference.comp: "));
+  };
+  EXPECT_THAT(values(apply(Custom<rule>{}, make<float>({1, 2}, {2}))), ElementsAre(101, 102));
+  EXPECT_THAT(refusal<rule>(), StartsWith("custom: sum_and_difference.comp: "));
 }
 
 TEST(SpirvOp, AnOperationWithoutAnAcceptedKernelIsRefusedWithBothSidesAndTheWaysOut) {
+  constexpr auto wgsl = [](const Operand& x) {
+    return std::vector{in_wgsl(x), webgpu::Launch::decline("too small")};
+  };
   const std::string adapter = "webgpu: " + spirv_device().adapter();
-  EXPECT_EQ(refusal<UnsupportedError>([](const Operand& x) {
-              return std::vector{in_wgsl(x), webgpu::Launch::decline("too small")};
-            }),
+  EXPECT_EQ(unsupported<wgsl>(),
             "custom: it has no kernel for this device: " + adapter +
                 " takes kernels in SPIR-V, the operation offers WGSL. Give it a kernel in SPIR-V, "
                 "or let the device fall back to its reference: device.fallback(true)");
-  EXPECT_EQ(refusal<UnsupportedError>([](const Operand& x) { return std::vector{in_spirv(x)}; },
-                                      test::device()),
+  constexpr auto spirv = [](const Operand& x) { return std::vector{in_spirv(x)}; };
+  EXPECT_EQ(unsupported<spirv>(test::device()),
             "custom: it has no kernel for this device: " + adapter +
                 " takes kernels in WGSL, the operation offers SPIR-V. Give it a kernel in WGSL, "
                 "or let the device fall back to its reference: device.fallback(true)");
 }
 
 TEST(SpirvOp, WhereAllInTheLanguageDeclineTheirReasonsAreGiven) {
-  EXPECT_EQ(refusal<KernelError>([](const Operand& x) {
-              return std::vector{in_wgsl(x), webgpu::Launch::decline("too small", Language::spirv)};
-            }),
-            "custom: every kernel declines:\n  too small");
+  constexpr auto rule = [](const Operand& x) {
+    return std::vector{in_wgsl(x), webgpu::Launch::decline("too small", Language::spirv)};
+  };
+  EXPECT_EQ(refusal<rule>(), "custom: every kernel declines:\n  too small");
 }
 
 TEST(SpirvOp, WhatTakesGeneratedTextIsRefused) {
-  EXPECT_EQ(refusal<KernelError>([](const Operand& x) {
-              webgpu::Launch launch = in_spirv(x);
-              launch.store = epilogue([](Expr value) { return value * 2; }, {});
-              return std::vector{launch};
-            }),
-            "custom: sum_and_difference.comp: a SPIR-V kernel has no 'store': nothing is generated "
-            "into it");
-  EXPECT_THAT(refusal<KernelError>([](const Operand& x) {
-                webgpu::Launch launch = in_spirv(x);
-                launch.strided = true;
-                return std::vector{launch};
-              }),
-              HasSubstr("custom: sum_and_difference.comp: a SPIR-V kernel has no 'strided'"));
-  EXPECT_THAT(refusal<KernelError>([](const Operand& x) {
-                webgpu::Launch launch = in_spirv(x);
-                launch.vec4 = {"x"};
-                return std::vector{launch};
-              }),
-              HasSubstr("custom: sum_and_difference.comp: a SPIR-V kernel has no 'vec4'"));
+  constexpr auto store = [](const Operand& x) {
+    webgpu::Launch launch = in_spirv(x);
+    launch.store = epilogue([](Expr value) { return value * 2; }, {});
+    return std::vector{launch};
+  };
+  constexpr auto strided = [](const Operand& x) {
+    webgpu::Launch launch = in_spirv(x);
+    launch.strided = true;
+    return std::vector{launch};
+  };
+  constexpr auto vec4 = [](const Operand& x) {
+    webgpu::Launch launch = in_spirv(x);
+    launch.vec4 = {"x"};
+    return std::vector{launch};
+  };
+  const std::string text = "custom: sum_and_difference.comp: a SPIR-V kernel has no ";
+  EXPECT_EQ(refusal<store>(), text + "'store': nothing is generated into it");
+  EXPECT_EQ(refusal<strided>(), text + "'strided': nothing is generated into it");
+  EXPECT_EQ(refusal<vec4>(), text + "'vec4': nothing is generated into it");
 }
 
 TEST(SpirvOp, BindingsThatAreNotTheLaunchsAreRefusedByName) {
-  EXPECT_EQ(refusal<KernelError>([](const Operand& x) { return std::vector{in_spirv(x)}; }),
+  constexpr auto rule = [](const Operand& x) { return std::vector{in_spirv(x)}; };
+  EXPECT_EQ(refusal<rule>(),
             "custom: sum_and_difference.comp: it declares a buffer at set = 0, binding = 2; the "
             "operation has 1 inputs, 1 outputs and 0 scratch buffers at set = 0, binding = 0 to 1");
 }
@@ -193,33 +184,35 @@ TEST(SpirvOp, AnInputThatTheModuleMayWriteIsRefused) {
 }
 
 TEST(SpirvOp, BrokenModulesAreErrorsThatNameTheOperation) {
-  EXPECT_EQ(refusal<KernelError>([](const Operand& x) {
-              webgpu::Launch launch = in_spirv(x);
-              launch.source = KernelSource::spirv({1, 2, 3, 4, 5}, "garbage.spv");
-              return std::vector{launch};
-            }),
+  constexpr auto rule = [](const Operand& x) {
+    webgpu::Launch launch = in_spirv(x);
+    launch.source = KernelSource::spirv({1, 2, 3, 4, 5}, "garbage.spv");
+    return std::vector{launch};
+  };
+  EXPECT_EQ(refusal<rule>(),
             "custom: garbage.spv: no SPIR-V module: it begins with 0x00000001, not 0x07230203");
 }
 
 TEST(SpirvOp, AGridAboveTheLimitIsRefused) {
-  const auto x = make<float>({1, 2, 3}, {3}, spirv_device());
-  EXPECT_EQ(refusal<KernelError>([](const Operand& operand) {
-              webgpu::Launch launch = in_spirv(operand);
-              launch.source = KernelSource::spirv({0x07230203, 0x00010000, 0, 1, 0}, "none.spv");
-              launch.grid = {std::int64_t{1} << 40, 1, 1};
-              return std::vector{launch};
-            }),
+  constexpr auto rule = [](const Operand& x) {
+    webgpu::Launch launch = in_spirv(x);
+    launch.source = KernelSource::spirv({0x07230203, 0x00010000, 0, 1, 0}, "none.spv");
+    launch.grid = {std::int64_t{1} << 40, 1, 1};
+    return std::vector{launch};
+  };
+  EXPECT_EQ(refusal<rule>(),
             "custom: none.spv: grid 1099511627776 x 1 x 1 is above the adapter's limit of " +
-                std::to_string(x.device().limits().workgroups) +
+                std::to_string(spirv_device().limits().workgroups) +
                 " workgroups in a dimension, and SPIR-V kernels are not folded");
 }
 
 TEST(SpirvOp, TakesNoNeighbourIntoItsStore) {
-  const Custom op = custom([](const Operand& x) { return std::vector{in_wgsl(x), in_spirv(x)}; });
+  constexpr auto rule = [](const Operand& x) { return std::vector{in_wgsl(x), in_spirv(x)}; };
+  const Custom<rule> op;
   const std::array in{Operand{"x", DType::f32, Layout::dense({2})}};
   const std::array out{TensorSpec{{2}, DType::f32}};
   const auto takes = [&](const Device& device) {
-    return dispatch::takes_finish(detail::table_of<Custom>, &op, device.runtime(), in, out);
+    return dispatch::takes_finish(detail::table_of<Custom<rule>>, &op, device.runtime(), in, out);
   };
   EXPECT_TRUE(takes(test::device()));
   EXPECT_FALSE(takes(spirv_device()));

@@ -16,6 +16,31 @@ void refuse_backward(const Node& node) {
       node.op, to_string(*node.device)));
 }
 
+bool runs_itself(const OpTable& table, const void* op, const Device& device,
+                 std::span<const AnyTensor> in, std::span<const TensorSpec> out) {
+  std::vector<Operand> operands;
+  if (dispatch::asks_kernel_rule(table, device.runtime())) {
+    for (const AnyTensor& t : in) operands.push_back({{}, t.dtype(), t.value().layout()});
+  }
+  if (dispatch::has_kernel_for(table, op, device.runtime(), operands, out)) return true;
+  if (device.allows_fallback()) return false;
+  throw dispatch::no_accepted_kernel(table.name, device.runtime(),
+                                     dispatch::languages_offered(table));
+}
+
+void refuse_fallback(const OpTable& table, const Device& device) {
+  const UnsupportedError error = dispatch::no_accepted_kernel(table.name, device.runtime(),
+                                                              dispatch::languages_offered(table));
+  throw UnsupportedError(
+      fmt::format("{}. It is allowed here, but there is no rule 'reference'", error.what()));
+}
+
+std::vector<RawTensor> forward_without_output(const void*, webgpu::Client&,
+                                              std::span<const RawTensor>,
+                                              std::span<const TensorSpec>) {
+  throw Error("forward_without_output: is never called");
+}
+
 void set_from_reference(std::span<const AnyTensor> outs, std::span<const AnyTensor> grads,
                         std::span<const AnyTensor> in, std::span<GradSlot> slots) {
   const Gradients found = vjp(outs, grads);

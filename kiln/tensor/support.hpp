@@ -17,6 +17,17 @@ namespace kiln::detail {
 /// node's.
 [[noreturn]] void refuse_backward(const Node& node);
 
+/// Whether the operation has a kernel for the device; false where its reference is to run instead,
+/// which the device allows. Throws UnsupportedError that names both otherwise.
+bool runs_itself(const OpTable& table, const void* op, const Device& device,
+                 std::span<const AnyTensor> in, std::span<const TensorSpec> out);
+/// Throws UnsupportedError: the reference is to run, but there is none.
+[[noreturn]] void refuse_fallback(const OpTable& table, const Device& device);
+/// Stands in a table for a rule that is called by its own type.
+std::vector<RawTensor> forward_without_output(const void* op, webgpu::Client& client,
+                                              std::span<const RawTensor> in,
+                                              std::span<const TensorSpec> out);
+
 /// Differentiates `outs`, computed from the leaves `in`, with `grads`, and sets every wanted slot.
 void set_from_reference(std::span<const AnyTensor> outs, std::span<const AnyTensor> grads,
                         std::span<const AnyTensor> in, std::span<GradSlot> slots);

@@ -27,6 +27,8 @@ concept HasKernel = requires { &Op::webgpu_kernel; };
 template <class Op>
 concept HasForward = requires { &Op::webgpu_forward; };
 template <class Op>
+concept HasCpuKernel = requires { &Op::cpu_kernel; };
+template <class Op>
 concept HasFuse = requires { &Op::fuse; };
 template <class Op>
 concept HasReduction = requires { &Op::reduction; };
@@ -45,7 +47,10 @@ concept HasReference = requires { &Op::reference; };
 
 template <class Op>
 inline constexpr bool has_compute_rule =
-    HasKernel<Op> || HasForward<Op> || HasReduction<Op> || HasView<Op>;
+    HasKernel<Op> || HasForward<Op> || HasCpuKernel<Op> || HasReduction<Op> || HasView<Op>;
+/// Whether only the runtimes that its kernels are for can run it.
+template <class Op>
+inline constexpr bool is_kernel_op = HasKernel<Op> || HasForward<Op> || HasCpuKernel<Op>;
 template <class Op>
 inline constexpr bool has_gradient_rule = HasBackward<Op> || HasWebgpuBackward<Op>;
 

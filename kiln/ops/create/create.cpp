@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <bit>
 #include <cmath>
 
 #include "arange_wgsl.hpp"
@@ -12,6 +13,44 @@
 
 namespace kiln {
 namespace {
+
+/// Sets every element of type T to f(its number).
+template <class T, class F>
+void each_of(const cpu::Output& out, const F& f) {
+  const std::span<T> to = out.dense<T>();
+  constexpr std::int64_t grain = 8192;
+  cpu::parallel_for(static_cast<std::int64_t>(to.size()), grain,
+                    [&](std::int64_t begin, std::int64_t end) {
+                      for (std::int64_t i = begin; i < end; ++i)
+                        to[static_cast<std::size_t>(i)] = T(f(i));
+                    });
+}
+/// The same of floats, whichever the output's are.
+template <class F>
+void each(const cpu::Output& out, const F& f) {
+  cpu::with_float(out.dtype(), [&](auto element) { each_of<decltype(element)>(out, f); });
+}
+
+/// Threefry-2x32, 20 rounds, as random.wgsl has it: the rotations and the key schedule of the
+/// paper.
+std::array<std::uint32_t, 2> threefry(const std::array<std::uint32_t, 2>& counter,
+                                      const std::array<std::uint32_t, 2>& key) {
+  constexpr std::array rotations{13, 15, 26, 6, 17, 29, 16, 24};
+  const std::array keys{key[0], key[1], 0x1bd11bdaU ^ key[0] ^ key[1]};
+  std::array x{counter[0] + key[0], counter[1] + key[1]};
+  for (std::uint32_t round = 0; round < 20; ++round) {
+    x[0] += x[1];
+    x[1] = std::rotl(x[1], rotations[round % 8]) ^ x[0];
+    if (round % 4 != 3) continue;
+    const std::uint32_t step = round / 4 + 1;
+    x[0] += keys[step % 3];
+    x[1] += keys[(step + 1) % 3] + step;
+  }
+  return x;
+}
+
+/// 24 bits, so that every result is exact in f32 and below 1.
+float unit(std::uint32_t bits) { return static_cast<float>(bits >> 8U) * 0x1p-24F; }
 
 struct Random {
   static constexpr std::string_view name = "random";
@@ -43,6 +82,18 @@ struct Random {
             .grid = {ceil_div(out.shape().elements(), 64), 1, 1},
             .trusted = true};
   }
+  void cpu_kernel(const cpu::Output& out) const {
+    const std::array key{static_cast<std::uint32_t>(seed & 0xffff'ffffU),
+                         static_cast<std::uint32_t>(seed >> 32U)};
+    each(out, [&](std::int64_t i) {
+      const auto bits = threefry({static_cast<std::uint32_t>(i), 0}, key);
+      const float u = unit(bits[0]);
+      const float sample =
+          normal ? std::sqrt(-2 * std::log(1 - u)) * std::cos(6.28318530717958648F * unit(bits[1]))
+                 : u;
+      return static_cast<float>(offset.value) + static_cast<float>(scale.value) * sample;
+    });
+  }
 };
 
 struct Arange {
@@ -66,6 +117,17 @@ struct Arange {
             .params = {{"count", out.shape().elements()}, {"start", start}, {"step", step}},
             .grid = {ceil_div(out.shape().elements(), 64), 1, 1},
             .trusted = true};
+  }
+  void cpu_kernel(const cpu::Output& out) const {
+    const auto first = static_cast<float>(start.value);
+    const auto by = static_cast<float>(step.value);
+    if (is_float(dtype)) {
+      each(out, [&](std::int64_t i) { return first + by * static_cast<float>(i); });
+    } else if (dtype == DType::i32) {
+      each_of<std::int32_t>(out, [](std::int64_t i) { return static_cast<std::int32_t>(i); });
+    } else {
+      each_of<std::uint32_t>(out, [](std::int64_t i) { return static_cast<std::uint32_t>(i); });
+    }
   }
 };
 /// Integers take their own arithmetic: f32 counts to 2^24 only.

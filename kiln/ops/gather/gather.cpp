@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <limits>
+
 #include "gather_backward_wgsl.hpp"
 #include "gather_wgsl.hpp"
 #include "kiln/support/error.hpp"
@@ -11,6 +13,55 @@ namespace kiln {
 namespace {
 
 constexpr std::int64_t workgroup = 64;
+
+/// Calls f(number, the coordinates) for every position of `shape` in order, on several threads.
+template <class F>
+void each_position(const Shape& shape, const F& f) {
+  constexpr std::int64_t grain = 4096;
+  cpu::parallel_for(shape.elements(), grain, [&](std::int64_t begin, std::int64_t end) {
+    std::array<std::int64_t, max_rank> at{};
+    for (std::int64_t i = begin; i < end; ++i) {
+      std::int64_t rest = i;
+      for (int axis = shape.rank(); axis-- > 0; rest /= shape[axis])
+        at[static_cast<std::size_t>(axis)] = rest % shape[axis];
+      f(static_cast<std::size_t>(i), at);
+    }
+  });
+}
+
+/// Where a tensor of those strides has the element, the one along `axis` left out.
+template <class T>
+std::int64_t line_of(const cpu::Strided<T>& x, const std::array<std::int64_t, max_rank>& at,
+                     int axis) {
+  std::int64_t offset = 0;
+  for (int d = 0; d < x.shape().rank(); ++d)
+    offset += d == axis ? 0 : at[static_cast<std::size_t>(d)] * x.stride(d);
+  return offset;
+}
+
+/// Indices as words: a negative one is a large one.
+cpu::Strided<const std::uint32_t> words(const cpu::Input& index) {
+  if (index.dtype() == DType::u32) return index.strided<std::uint32_t>();
+  const auto x = index.strided<std::int32_t>();
+  return {reinterpret_cast<const std::uint32_t*>(x.data()), index.raw().layout};  // NOLINT
+}
+
+/// Calls f with an element of the tensor's type.
+template <class F>
+void with_element(DType dtype, const F& f) {
+  if (is_float(dtype)) return cpu::with_float(dtype, f);
+  if (dtype == DType::i32) return f(std::int32_t());
+  f(std::uint32_t());
+}
+
+template <class T>
+T outside() {
+  if constexpr (std::is_integral_v<T>) {
+    return 0;
+  } else {
+    return T(std::numeric_limits<float>::quiet_NaN());
+  }
+}
 
 struct GatherBackward {
   static constexpr std::string_view name = "gather_backward";
@@ -27,6 +78,28 @@ struct GatherBackward {
             .grid = {ceil_div(out.shape().elements(), workgroup), 1, 1},
             .strided = true,
             .trusted = true};
+  }
+  /// As the shader does it: each element looks through all picks along its line.
+  void cpu_kernel(const cpu::Input& grad, const cpu::Input& index, const cpu::Output& out) const {
+    cpu::with_float(out.dtype(), [&](auto element) {
+      using T = decltype(element);
+      const auto from = grad.strided<T>();
+      const auto picks = words(index);
+      const std::span<T> to = out.dense<T>();
+      each_position(shape, [&](std::size_t i, const auto& at) {
+        float sum = 0;
+        bool inside = true;
+        for (int d = 0; d < shape.rank(); ++d)
+          inside = inside && (d == axis || at[static_cast<std::size_t>(d)] < grad.dim(d));
+        const std::int64_t line = inside ? line_of(picks, at, axis) : 0;
+        const std::int64_t source = inside ? line_of(from, at, axis) : 0;
+        for (std::int64_t k = 0; inside && k < grad.dim(axis); ++k) {
+          if (picks.data()[line + k * picks.stride(axis)] == at[static_cast<std::size_t>(axis)])
+            sum += static_cast<float>(from.data()[source + k * from.stride(axis)]);
+        }
+        to[i] = T(sum);
+      });
+    });
   }
 };
 
@@ -65,6 +138,21 @@ struct Gather {
         .grid = {ceil_div(out.shape().elements(), workgroup), 1, 1},
         .strided = true,
         .trusted = true};
+  }
+  void cpu_kernel(const cpu::Input& x, const cpu::Input& index, const cpu::Output& out) const {
+    with_element(out.dtype(), [&](auto element) {
+      using T = decltype(element);
+      const auto from = x.strided<T>();
+      const auto picks = words(index);
+      const std::span<T> to = out.dense<T>();
+      each_position(out.shape(), [&](std::size_t i, const auto& at) {
+        const std::int64_t pick =
+            picks.data()[line_of(picks, at, axis) +
+                         at[static_cast<std::size_t>(axis)] * picks.stride(axis)];
+        to[i] = pick < x.dim(axis) ? from.data()[line_of(from, at, axis) + pick * from.stride(axis)]
+                                   : outside<T>();
+      });
+    });
   }
 
   static constexpr Bound bound = Bound::memory;

@@ -67,6 +67,9 @@ struct Matmul {
                                       const Limits& limits) {
     return webgpu::tiled_matmul(lhs, rhs, out, limits);
   }
+  static void cpu_kernel(const cpu::Input& lhs, const cpu::Input& rhs, const cpu::Output& out) {
+    cpu::matmul(lhs, rhs, out);
+  }
 
   static constexpr Bound bound = Bound::compute;
   struct Saved {

@@ -2,6 +2,7 @@
 #include <string_view>
 
 #include "kiln/autodiff/any_tensor.hpp"
+#include "kiln/dispatch/cpu_kernel.hpp"
 #include "kiln/kernel/launch.hpp"
 
 namespace kiln {
@@ -30,4 +31,12 @@ Launch tiled_matmul(const Operand& lhs, const Operand& rhs, const Operand& out,
                     const Limits& limits);
 
 }  // namespace webgpu
+
+namespace cpu {
+
+/// The library's matrix product on the host, for a `cpu_kernel` rule: the operands have shapes that
+/// matmul_spec takes. Every part of the result is committed.
+void matmul(const Input& lhs, const Input& rhs, const Output& out);
+
+}  // namespace cpu
 }  // namespace kiln

@@ -114,12 +114,19 @@ struct SliceBackward {
   RawTensor webgpu_forward(webgpu::Client& client, const RawTensor& grad,
                            const TensorSpec& out) const {
     RawTensor result = client.zeros(out);
-    RawTensor part = result;
-    part.layout.shape = grad.shape();
-    part.layout.offset = begin * part.layout.stride(axis);
-    part.layout.strides[at(axis)] *= step;
-    if (grad.shape().elements() > 0) client.copy(grad, part);
+    if (grad.shape().elements() > 0) client.copy(grad, taken(result, grad.shape()));
     return result;
+  }
+  void cpu_kernel(const cpu::Input& grad, const cpu::Output& out) const {
+    cpu::zero(out);
+    cpu::copy(grad, taken(out.raw(), grad.shape()));
+  }
+  /// The part of `whole` that a slice takes.
+  [[nodiscard]] RawTensor taken(RawTensor whole, const Shape& part) const {
+    whole.layout.shape = part;
+    whole.layout.offset += begin * whole.layout.stride(axis);
+    whole.layout.strides[at(axis)] *= step;
+    return whole;
   }
 };
 static_assert(Extension<SliceBackward>);
@@ -190,13 +197,21 @@ struct Concat {
   RawTensor webgpu_forward(webgpu::Client& client, const RawTensor& a, const RawTensor& b,
                            const TensorSpec& out) const {
     const RawTensor result = client.empty(out);
-    RawTensor part = result;
+    std::int64_t begin = 0;
     for (const RawTensor& t : {a, b}) {
-      part.layout.shape = t.shape();
-      if (t.shape().elements() > 0) client.copy(t, part);
-      part.layout.offset += t.shape()[axis] * result.layout.stride(axis);
+      if (t.shape().elements() > 0) client.copy(t, part(result, t.shape(), begin));
+      begin += t.shape()[axis];
     }
     return result;
+  }
+  void cpu_kernel(const cpu::Input& a, const cpu::Input& b, const cpu::Output& out) const {
+    cpu::copy(a, part(out.raw(), a.shape(), 0));
+    cpu::copy(b, part(out.raw(), b.shape(), a.dim(axis)));
+  }
+  [[nodiscard]] RawTensor part(RawTensor whole, const Shape& shape, std::int64_t begin) const {
+    whole.layout.offset += begin * whole.layout.stride(axis);
+    whole.layout.shape = shape;
+    return whole;
   }
 
   static constexpr Bound bound = Bound::memory;

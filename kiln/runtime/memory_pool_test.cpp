@@ -1,9 +1,16 @@
-#include "kiln/runtime/webgpu/memory.hpp"
+#include "kiln/runtime/memory_pool.hpp"
 
 #include <gtest/gtest.h>
 
-namespace kiln::wgpu {
+namespace kiln {
 namespace {
+
+struct Memory {
+  std::uint64_t size = 0;
+  std::uint64_t id = 0;
+};
+using Pool = MemoryPool<Memory>;
+using MemoryPtr = Pool::MemoryPtr;
 
 constexpr std::uint64_t no_limit = UINT64_C(1) << 40;
 
@@ -35,7 +42,7 @@ TEST(SizeClass, IsNeverSmallerNorAQuarterLargerAndAMultipleOf16) {
 TEST(SizeClass, StopsAtTheLimit) { EXPECT_EQ(size_class(1000, 1008), 1008U); }
 
 TEST(MemoryPool, GivesTheLastReturnedBufferOfASizeFirst) {
-  MemoryPool pool(1 << 20);
+  Pool pool(1 << 20);
   EXPECT_EQ(pool.take(256), nullptr);
   EXPECT_EQ(pool.take(256), nullptr);
   pool.give_back(made(256, 1));
@@ -48,7 +55,7 @@ TEST(MemoryPool, GivesTheLastReturnedBufferOfASizeFirst) {
 }
 
 TEST(MemoryPool, KeepsAsMuchAsWasEverInUseAndDropsTheOldestBeyondThat) {
-  MemoryPool pool(1024);
+  Pool pool(1024);
   for (std::uint64_t id = 0; id < 4; ++id) pool.take(1024);
   for (std::uint64_t id = 0; id < 4; ++id) pool.give_back(made(1024, id));
   EXPECT_TRUE(pool.garbage().empty()) << "4 KiB were in use at once";
@@ -62,7 +69,7 @@ TEST(MemoryPool, KeepsAsMuchAsWasEverInUseAndDropsTheOldestBeyondThat) {
 }
 
 TEST(MemoryPool, TrimDropsAllThatWaits) {
-  MemoryPool pool(1 << 20);
+  Pool pool(1 << 20);
   pool.take(256);
   pool.take(512);
   pool.give_back(made(256, 1));
@@ -73,7 +80,7 @@ TEST(MemoryPool, TrimDropsAllThatWaits) {
 }
 
 TEST(MemoryPool, ForgetsWhatCouldNotBeMade) {
-  MemoryPool pool(0);
+  Pool pool(0);
   pool.take(4096);
   pool.forget(4096);
   EXPECT_EQ(pool.counts().bytes_in_use, 0U);
@@ -81,4 +88,4 @@ TEST(MemoryPool, ForgetsWhatCouldNotBeMade) {
 }
 
 }  // namespace
-}  // namespace kiln::wgpu
+}  // namespace kiln

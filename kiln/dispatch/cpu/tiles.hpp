@@ -1,0 +1,133 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "kiln/dispatch/joined_axes.hpp"
+#include "kiln/dispatch/raw_tensor.hpp"
+#include "kiln/runtime/cpu/cpu_runtime.hpp"
+#include "kiln/scalar/tape.hpp"
+
+namespace kiln::dispatch {
+
+/// Where element number `index` of the axes' space lies, in elements, for one operand.
+std::int64_t position(const JoinedAxes& axes, std::size_t operand, std::int64_t index);
+
+/// The elements of one operand in the order of some axes, tile by tile.
+class TileReader {
+ public:
+  /// `axes` must outlive this. `base` is where the operand's element 0 lies.
+  TileReader(const JoinedAxes& axes, std::size_t operand, DType dtype, std::byte* base);
+
+  /// Elements [first, first + n) of the axes' space, moved by `origin` elements: where they lie, if
+  /// they lie together or are all one; else copied to `buffer`.
+  [[nodiscard]] TileArg read(std::int64_t origin, std::int64_t first, std::size_t n,
+                             void* buffer) const;
+  /// Puts n elements to where read() would find them.
+  void write(std::int64_t first, std::size_t n, const void* from) const;
+  /// Where elements [first, ...) can be written in place; null where they do not lie together.
+  [[nodiscard]] void* direct(std::int64_t first) const {
+    return linear_ ? base_ + static_cast<std::size_t>(first) * size_ : nullptr;
+  }
+  [[nodiscard]] std::size_t operand() const { return operand_; }
+
+ private:
+  template <class Word, class F>
+  void each_run(std::int64_t origin, std::int64_t first, std::size_t n, const F& f) const;
+  template <class Word>
+  void gather(std::int64_t origin, std::int64_t first, std::size_t n, void* buffer) const;
+  template <class Word>
+  void scatter(std::int64_t first, std::size_t n, const void* from) const;
+  [[nodiscard]] std::byte* at(std::int64_t element) const {
+    return base_ + element * static_cast<std::int64_t>(size_);
+  }
+
+  const JoinedAxes& axes_;
+  std::size_t operand_;
+  std::size_t size_;  ///< bytes of an element
+  std::byte* base_;
+  bool linear_ = false;   ///< as dense as the axes' space
+  bool uniform_ = false;  ///< one element for all
+};
+
+/// How a space of elements is cut into tiles. Where rows are long, no tile reaches over the end of
+/// one: operands that are dense along rows alone are then read where they lie.
+class TileGrid {
+ public:
+  explicit TileGrid(const JoinedAxes& axes);
+
+  [[nodiscard]] std::int64_t count() const { return rows_ * parts_; }
+  struct Range {
+    std::int64_t first = 0;
+    std::size_t count = 0;
+  };
+  [[nodiscard]] Range tile(std::int64_t number) const;
+
+ private:
+  std::int64_t rows_ = 1;   ///< of `length_` elements
+  std::int64_t parts_ = 1;  ///< of a row
+  std::int64_t length_ = 0;
+  std::int64_t step_ = 0;
+};
+
+/// A tape and what its cache key must keep alive.
+struct PreparedTape;
+
+/// The tape of `body` for those dtypes, made once a runtime.
+std::shared_ptr<const PreparedTape> prepare_tape(Runtime& runtime, std::string_view op,
+                                                 const BodyPtr& body, std::span<const DType> inputs,
+                                                 std::span<const TapeResult> results);
+/// The params' words, as Tape::State takes them.
+std::vector<std::uint32_t> param_words(std::string_view op, std::span<const double> params,
+                                       const PreparedTape& prepared);
+const Tape& tape_of(const PreparedTape& prepared);
+
+/// One body over one space: inputs that broadcast to it are read tile by tile, results written.
+class TileProgram {
+ public:
+  struct Call {
+    std::string_view op;
+    const BodyPtr& body;
+    std::span<const double> params;
+    std::span<const RawTensor> inputs;
+    std::span<const RawTensor> results;
+    const Shape& shape;
+    std::span<const Layout> layouts;  ///< of that shape: the inputs', then the results'
+  };
+  /// `value`: the dtype of the body's input 0, where run() is given it and `inputs` are the others.
+  TileProgram(cpu::CpuRuntime& runtime, const Call& call, const DType* value = nullptr);
+  TileProgram(const TileProgram&) = delete;  // its readers know its axes
+  TileProgram& operator=(const TileProgram&) = delete;
+
+  /// What one thread needs to run it.
+  class State {
+   public:
+    explicit State(const TileProgram& program);
+
+   private:
+    friend class TileProgram;
+    Tape::State tape;
+    std::vector<std::uint32_t> buffers;  ///< a tile for each input, then for each result
+    std::vector<TileArg> args;
+    std::vector<void*> results;
+  };
+
+  /// Elements [first, first + n), n at most a tile. `value`: those of the body's input 0.
+  void run(State& state, std::int64_t first, std::size_t n, const void* value = nullptr) const;
+  /// The same of any number of elements, on several threads; `values` are those from `first` on.
+  void run_all(std::int64_t first, std::int64_t count, const std::byte* values) const;
+  /// The whole space, on several threads.
+  void run_all() const;
+
+ private:
+  /// Tiles that are worth a thread's while.
+  [[nodiscard]] std::int64_t grain() const;
+
+  JoinedAxes axes_;
+  std::shared_ptr<const PreparedTape> prepared_;
+  std::vector<std::uint32_t> params_;
+  std::vector<TileReader> inputs_;
+  std::vector<TileReader> results_;
+  std::size_t value_bytes_ = 0;  ///< of an element given to run(); 0 where none is
+};
+
+}  // namespace kiln::dispatch

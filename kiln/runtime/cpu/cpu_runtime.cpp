@@ -1,0 +1,228 @@
+#include "kiln/runtime/cpu/cpu_runtime.hpp"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+
+#include "kiln/runtime/cpu/cpu.hpp"
+#include "kiln/runtime/cpu/parallel.hpp"
+#include "kiln/runtime/trace_log.hpp"
+#include "kiln/support/error.hpp"
+
+namespace kiln::cpu {
+namespace {
+
+constexpr std::uint64_t spare_bytes = 256 << 20;
+constexpr std::array accepted = {Language::cpp};
+
+std::uint64_t memory_of_the_machine() {
+  const long pages = sysconf(_SC_PHYS_PAGES);
+  const long size = sysconf(_SC_PAGE_SIZE);
+  return pages > 0 && size > 0
+             ? static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(size)
+             : std::uint64_t{1} << 40;
+}
+
+/// What the system calls the processor.
+std::string processor() {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);) {
+    if (!line.starts_with("model name")) continue;
+    const std::size_t at = line.find(": ");
+    if (at != std::string::npos) return line.substr(at + 2);
+  }
+  return "host";
+}
+
+Limits limits_of_the_host() {
+  const std::uint64_t bytes = memory_of_the_machine();
+  return {.buffer_bytes = bytes,
+          .binding_bytes = bytes,
+          .storage_buffers = 64,
+          .offset_alignment = 4,
+          .f16 = true,
+          .timestamps = true,
+          .cpu = true};
+}
+
+}  // namespace
+
+Memory::Memory(std::uint64_t bytes) : size(bytes) {
+  constexpr std::uint64_t line = 64;
+  constexpr std::uint64_t huge = 2 << 20;
+  const std::uint64_t alignment = bytes >= huge ? huge : line;
+  const std::uint64_t whole = (bytes + alignment - 1) / alignment * alignment;
+  data = static_cast<std::byte*>(std::aligned_alloc(alignment, whole));
+#ifdef MADV_HUGEPAGE
+  // Large pages: a tensor's first writer would else wait for one fault every 4 KiB.
+  if (data != nullptr && bytes >= huge) (void)madvise(data, whole, MADV_HUGEPAGE);
+#endif
+}
+
+Memory::~Memory() { std::free(data); }  // NOLINT(cppcoreguidelines-no-malloc): aligned_alloc's
+
+/// Memory handed out. Goes back to the pool when it ends.
+class PooledBuffer final : public HostBuffer {
+ public:
+  PooledBuffer(std::shared_ptr<CpuRuntime> runtime, std::unique_ptr<Memory> memory,
+               std::uint64_t id)
+      : HostBuffer(memory->data, memory->size, id),
+        runtime_(std::move(runtime)),
+        memory_(std::move(memory)) {}
+  PooledBuffer(const PooledBuffer&) = delete;
+  PooledBuffer& operator=(const PooledBuffer&) = delete;
+  ~PooledBuffer() override {
+    runtime_->pool_.give_back(std::move(memory_));
+    runtime_->pool_.garbage();  // nothing else refers to it
+  }
+
+ private:
+  std::shared_ptr<CpuRuntime> runtime_;
+  std::unique_ptr<Memory> memory_;
+};
+
+namespace {
+
+class AdoptedBuffer final : public HostBuffer {
+ public:
+  AdoptedBuffer(std::byte* data, std::uint64_t size, std::uint64_t id, std::shared_ptr<void> owner)
+      : HostBuffer(data, size, id), owner_(std::move(owner)) {}
+
+ private:
+  std::shared_ptr<void> owner_;
+};
+
+}  // namespace
+
+CpuRuntime::CpuRuntime()
+    : adapter_(fmt::format("{}, {} threads", processor(), threads())),
+      limits_(limits_of_the_host()),
+      pool_(spare_bytes) {}
+
+CpuRuntime::~CpuRuntime() { drop_extensions(); }
+
+std::span<const Language> CpuRuntime::languages() const { return accepted; }
+
+BufferPtr CpuRuntime::allocate(std::uint64_t bytes) {
+  if (bytes > limits_.buffer_bytes) {
+    throw OutOfMemoryError(fmt::format("cpu: {} bytes in one buffer were asked for; \"{}\" has {}",
+                                       bytes, adapter_, limits_.buffer_bytes));
+  }
+  const std::uint64_t size = size_class(bytes, limits_.buffer_bytes);
+  auto memory = pool_.take(size);
+  if (memory == nullptr) {
+    memory = std::make_unique<Memory>(size);
+    if (memory->data == nullptr) {
+      trim();
+      memory = std::make_unique<Memory>(size);
+    }
+  }
+  if (memory->data == nullptr) {
+    pool_.forget(size);
+    throw OutOfMemoryError(fmt::format("cpu: no {} bytes are left; this program holds {}", size,
+                                       pool_.counts().bytes_in_use));
+  }
+  return std::make_shared<PooledBuffer>(std::static_pointer_cast<CpuRuntime>(shared_from_this()),
+                                        std::move(memory),
+                                        next_id_.fetch_add(1, std::memory_order_relaxed));
+}
+
+BufferPtr CpuRuntime::adopt(std::byte* data, std::uint64_t bytes, std::shared_ptr<void> owner) {
+  return std::make_shared<AdoptedBuffer>(
+      data, bytes, next_id_.fetch_add(1, std::memory_order_relaxed), std::move(owner));
+}
+
+std::byte* CpuRuntime::data_of(std::string_view call, const BufferPtr& buffer) const {
+  if (buffer == nullptr) throw Error(fmt::format("{}: no buffer was given", call));
+  const auto* own = dynamic_cast<const HostBuffer*>(buffer.get());
+  if (own == nullptr)
+    throw DeviceError(fmt::format("{}: the buffer belongs to another device than cpu", call));
+  return own->data();
+}
+
+std::byte* CpuRuntime::part_of(std::string_view call, const BufferPtr& buffer, std::uint64_t offset,
+                               std::uint64_t bytes) const {
+  std::byte* data = data_of(call, buffer);
+  if (offset > buffer->size() || bytes > buffer->size() - offset) {
+    throw Error(fmt::format("{}: {} bytes at {} lie outside a buffer of {}", call, bytes, offset,
+                            buffer->size()));
+  }
+  return data + offset;
+}
+
+void CpuRuntime::write(const BufferPtr& buffer, std::uint64_t offset,
+                       std::span<const std::byte> data) {
+  std::byte* to = part_of("cpu: write", buffer, offset, data.size());
+  if (!data.empty()) std::memcpy(to, data.data(), data.size());
+}
+
+void CpuRuntime::fill(const BufferPtr& buffer, std::uint64_t offset, std::uint64_t bytes,
+                      std::uint32_t word) {
+  if (offset % 4 != 0 || bytes % 4 != 0) {
+    throw Error(
+        fmt::format("cpu: fill: {} bytes at {}: both must be multiples of 4", bytes, offset));
+  }
+  std::byte* to = part_of("cpu: fill", buffer, offset, bytes);
+  for (std::uint64_t at = 0; at < bytes; at += 4) std::memcpy(to + at, &word, 4);
+}
+
+std::future<std::vector<std::byte>> CpuRuntime::read(const BufferPtr& buffer, std::uint64_t offset,
+                                                     std::uint64_t bytes) {
+  const std::byte* from = part_of("cpu: read", buffer, offset, bytes);
+  std::promise<std::vector<std::byte>> promise;
+  promise.set_value({from, from + bytes});
+  return promise.get_future();
+}
+
+CompiledKernelPtr CpuRuntime::compile(const KernelId& id, std::string_view label) {
+  throw UnsupportedError(fmt::format("{}: the kernel is {}; \"cpu: {}\" takes C++ functions", label,
+                                     to_string(id.language), adapter_));
+}
+
+void CpuRuntime::launch(const CompiledKernelPtr&, std::span<const Binding>,
+                        std::span<const std::byte>, const std::array<std::uint32_t, 3>&) {
+  throw KernelError("cpu: the kernel was compiled for another device");
+}
+
+RuntimeCounters CpuRuntime::counters() const {
+  const auto memory = pool_.counts();
+  return {.launches = launches_,
+          .allocated = memory.allocated,
+          .reused = memory.reused,
+          .bytes_in_use = memory.bytes_in_use,
+          .bytes_pooled = memory.bytes_pooled};
+}
+
+void CpuRuntime::timed(std::string_view label, std::chrono::steady_clock::time_point begin) {
+  const auto nanoseconds = [](auto duration) {
+    return static_cast<std::uint64_t>(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count());
+  };
+  const auto took = std::chrono::steady_clock::now() - begin;
+  const std::lock_guard lock(times_mutex_);
+  times_.push_back({std::string(label), nanoseconds(took), nanoseconds(begin.time_since_epoch())});
+}
+
+std::vector<LaunchTime> CpuRuntime::launch_times() {
+  const std::lock_guard lock(times_mutex_);
+  return std::exchange(times_, {});
+}
+
+void CpuRuntime::trim() {
+  pool_.trim();
+  pool_.garbage();
+}
+
+Device device() {
+  // Never destroyed: tensors may end while statics do, and the threads need it.
+  static const auto& shared = *new std::shared_ptr<CpuRuntime>(std::make_shared<CpuRuntime>());
+  trace_by_environment();
+  return Device(shared);
+}
+
+}  // namespace kiln::cpu

@@ -1,0 +1,108 @@
+#pragma once
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "kiln/runtime/memory_pool.hpp"
+#include "kiln/runtime/runtime.hpp"
+
+namespace kiln::cpu {
+
+/// Host memory, aligned for any vector.
+struct Memory {
+  explicit Memory(std::uint64_t bytes);
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  ~Memory();
+
+  std::byte* data = nullptr;  ///< null where there was not so much
+  std::uint64_t size = 0;
+};
+
+/// Memory that a kernel on the host may touch.
+class HostBuffer : public Buffer {
+ public:
+  [[nodiscard]] std::byte* data() const { return data_; }
+
+ protected:
+  HostBuffer(std::byte* data, std::uint64_t size, std::uint64_t id)
+      : Buffer(size, id), data_(data) {}
+
+ private:
+  std::byte* data_;
+};
+
+/// The runtime of the host. Every call does its work before it returns, so work is done in the
+/// order of the calls.
+class CpuRuntime final : public Runtime {
+ public:
+  CpuRuntime();
+  ~CpuRuntime() override;
+
+  [[nodiscard]] std::string_view name() const override { return "cpu"; }
+  [[nodiscard]] const std::string& adapter() const override { return adapter_; }
+  [[nodiscard]] std::span<const Language> languages() const override;
+  [[nodiscard]] const Limits& limits() const override { return limits_; }
+
+  BufferPtr allocate(std::uint64_t bytes) override;
+  void write(const BufferPtr& buffer, std::uint64_t offset,
+             std::span<const std::byte> data) override;
+  void fill(const BufferPtr& buffer, std::uint64_t offset, std::uint64_t bytes,
+            std::uint32_t word) override;
+  std::future<std::vector<std::byte>> read(const BufferPtr& buffer, std::uint64_t offset,
+                                           std::uint64_t bytes) override;
+  void synchronize() override {}
+
+  /// Refuses: kernels of the host are compiled with the program.
+  CompiledKernelPtr compile(const KernelId& id, std::string_view label) override;
+  void launch(const CompiledKernelPtr& kernel, std::span<const Binding> bindings,
+              std::span<const std::byte> metadata,
+              const std::array<std::uint32_t, 3>& grid) override;
+
+  [[nodiscard]] RuntimeCounters counters() const override;
+  void time_launches(bool on) override { timed_ = on; }
+  std::vector<LaunchTime> launch_times() override;
+  void trim() override;
+
+  /// Runs `f()`, the work of one launch: it is counted, and timed where somebody asked.
+  template <class F>
+  void run(std::string_view label, const F& f) {
+    launches_.fetch_add(1, std::memory_order_relaxed);
+    if (!timed_) return f();
+    const auto begin = std::chrono::steady_clock::now();
+    f();
+    timed(label, begin);
+  }
+
+  /// A buffer over memory of somebody else's, that `owner` keeps.
+  BufferPtr adopt(std::byte* data, std::uint64_t bytes, std::shared_ptr<void> owner);
+
+  /// The elements of a buffer. Throws DeviceError for one of another device.
+  std::byte* data_of(std::string_view call, const BufferPtr& buffer) const;
+
+ private:
+  friend class PooledBuffer;
+  void timed(std::string_view label, std::chrono::steady_clock::time_point begin);
+  std::byte* part_of(std::string_view call, const BufferPtr& buffer, std::uint64_t offset,
+                     std::uint64_t bytes) const;
+
+  std::string adapter_;
+  Limits limits_;
+  MemoryPool<Memory> pool_;
+  std::atomic<std::uint64_t> next_id_ = 1;
+  std::atomic<std::uint64_t> launches_ = 0;
+  std::atomic<bool> timed_ = false;
+  std::mutex times_mutex_;
+  std::vector<LaunchTime> times_;
+};
+
+/// The runtime as the host's; null if it is another.
+inline CpuRuntime* host(Runtime& runtime) { return dynamic_cast<CpuRuntime*>(&runtime); }
+inline const CpuRuntime* host(const Runtime& runtime) {
+  return dynamic_cast<const CpuRuntime*>(&runtime);
+}
+
+}  // namespace kiln::cpu

@@ -1,0 +1,173 @@
+#include "kiln/runtime/cpu/gemm.hpp"
+
+#include <fmt/format.h>
+#include <oneapi/dnnl/dnnl.h>
+#include <tbb/parallel_for.h>
+#include <tbb/task_arena.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "kiln/support/error.hpp"
+
+// From the OpenMP standard. Its header comes with one compiler's options, the library with
+// another's.
+extern "C" int omp_get_max_threads();
+extern "C" void omp_set_num_threads(int);
+
+namespace kiln::cpu {
+namespace {
+
+// Below this the start of a task costs more than a second thread saves.
+constexpr double operations_per_slice = 512e3;
+// Slices end where the library's innermost blocks end.
+constexpr std::int64_t row_step = 8;
+constexpr std::int64_t col_step = 16;
+
+struct Sizes {
+  std::int64_t m, n, k;
+};
+
+/// While it lives, oneDNN stays on the calling thread: its OpenMP threads would spin beside those
+/// of TBB.
+class OnOneThread {
+ public:
+  OnOneThread() { omp_set_num_threads(1); }
+  ~OnOneThread() { omp_set_num_threads(before_); }
+  OnOneThread(const OnOneThread&) = delete;
+  OnOneThread& operator=(const OnOneThread&) = delete;
+
+ private:
+  int before_ = omp_get_max_threads();
+};
+
+/// An operand as oneDNN takes it: rows one after the other, or with `transposed` columns.
+struct Matrix {
+  const float* data;
+  std::int64_t row_stride,
+      col_stride;  // as the caller gave them, or what an axis of size 1 may have
+  bool transposed;
+
+  [[nodiscard]] std::int64_t pitch() const { return transposed ? col_stride : row_stride; }
+  [[nodiscard]] const float* at(std::int64_t row, std::int64_t col) const {
+    return data + row * row_stride + col * col_stride;
+  }
+};
+
+Matrix matrix_of(std::string_view name, const GemmOperand& operand, std::int64_t rows,
+                 std::int64_t cols) {
+  const std::int64_t row_stride = operand.row_stride;
+  const std::int64_t col_stride = operand.col_stride;
+  if (col_stride == 1 || cols == 1) {
+    if (rows == 1 || row_stride >= cols) {
+      return {operand.data, rows == 1 ? cols : row_stride, 1, false};
+    }
+  }
+  if (row_stride == 1 || rows == 1) {
+    if (cols == 1 || col_stride >= rows) {
+      return {operand.data, 1, cols == 1 ? rows : col_stride, true};
+    }
+  }
+  throw ShapeError(fmt::format(
+      "cpu gemm: operand {} of {} x {} needs one stride of 1 and the other at least as large "
+      "as that axis, but has strides {} and {}",
+      name, rows, cols, row_stride, col_stride));
+}
+
+constexpr std::int64_t round_up(std::int64_t value, std::int64_t step) {
+  return (value + step - 1) / step * step;
+}
+
+/// The result cut into a grid of slices of `height` x `width`; those at the edges may be smaller.
+struct Slicing {
+  std::int64_t height, width, rows, cols;
+};
+
+/// One slice a thread, of a form that has little to read: every slice reads its rows of a and
+/// columns of b.
+Slicing slicing_of(const Sizes& s, std::int64_t threads) {
+  const double operations =
+      2.0 * static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k);
+  const auto useful = static_cast<std::int64_t>(std::min(operations / operations_per_slice, 1e6));
+  const std::int64_t count = std::max<std::int64_t>(1, std::min(threads, useful));
+
+  Slicing best{s.m, s.n, 1, 1};
+  double best_cost = -1;
+  for (std::int64_t cols = count; cols >= 1; --cols) {
+    const std::int64_t rows = count / cols;
+    const std::int64_t height = std::min(s.m, round_up((s.m + rows - 1) / rows, row_step));
+    const std::int64_t width = std::min(s.n, round_up((s.n + cols - 1) / cols, col_step));
+    const double reads =
+        16.0 * static_cast<double>(height + width);  // packing one element costs about 16 products
+    const double cost = static_cast<double>(height) * static_cast<double>(width) + reads;
+    if (best_cost < 0 || cost < best_cost) {
+      best_cost = cost;
+      best = {height, width, (s.m + height - 1) / height, (s.n + width - 1) / width};
+    }
+  }
+  return best;
+}
+
+void multiply(const GemmBlock& part, const Sizes& s, const Matrix& a, const Matrix& b, float* out,
+              std::int64_t out_pitch) {
+  float* result = out + part.row * out_pitch + part.col;
+  if (s.k == 0) {
+    for (std::int64_t row = 0; row < part.rows; ++row) {
+      std::fill_n(result + row * out_pitch, part.cols, 0.0F);
+    }
+    return;
+  }
+  const OnOneThread scope;
+  const dnnl_status_t status = dnnl_sgemm(
+      a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N', part.rows, part.cols, s.k, 1.0F,
+      a.at(part.row, 0), a.pitch(), b.at(0, part.col), b.pitch(), 0.0F, result, out_pitch);
+  if (status != dnnl_success) {
+    throw KernelError(fmt::format(
+        "cpu gemm: oneDNN reports {} for m = {}, n = {}, k = {} with pitches {}, {}, {}",
+        static_cast<int>(status), part.rows, part.cols, s.k, a.pitch(), b.pitch(), out_pitch));
+  }
+}
+
+}  // namespace
+
+void gemm(std::int64_t m, std::int64_t n, std::int64_t k, const GemmOperand& a,
+          const GemmOperand& b, float* out, std::int64_t out_pitch, const GemmFinish& finish) {
+  if (m < 0 || n < 0 || k < 0) {
+    throw ShapeError(
+        fmt::format("cpu gemm: sizes must not be below 0: m = {}, n = {}, k = {}", m, n, k));
+  }
+  if (m == 0 || n == 0) {
+    return;
+  }
+  if (m > 1 && out_pitch < n) {
+    throw ShapeError(fmt::format("cpu gemm: the pitch of a result with {} columns must not be {}",
+                                 n, out_pitch));
+  }
+  const Sizes sizes{m, n, k};
+  const std::int64_t pitch = m == 1 ? n : out_pitch;
+  // Without any k nothing is read, and the strides may be anything.
+  const Matrix left = k == 0 ? Matrix{} : matrix_of("a", a, m, k);
+  const Matrix right = k == 0 ? Matrix{} : matrix_of("b", b, k, n);
+  const Slicing slicing = slicing_of(sizes, tbb::this_task_arena::max_concurrency());
+
+  const auto run = [&](std::int64_t slice) {
+    const std::int64_t row = slice / slicing.cols * slicing.height;
+    const std::int64_t col = slice % slicing.cols * slicing.width;
+    const GemmBlock part{row, col, std::min(slicing.height, m - row),
+                         std::min(slicing.width, n - col)};
+    multiply(part, sizes, left, right, out, pitch);
+    if (finish) {
+      finish(part);
+    }
+  };
+  const std::int64_t slices = slicing.rows * slicing.cols;
+  if (slices == 1) {
+    return run(0);
+  }
+  // Isolated: a caller that holds a lock must not be handed an outside task that wants it while it
+  // waits.
+  tbb::this_task_arena::isolate(
+      [&] { tbb::parallel_for<std::int64_t>(0, slices, run, tbb::simple_partitioner{}); });
+}
+
+}  // namespace kiln::cpu

@@ -1,0 +1,40 @@
+#include "kiln/runtime/cpu/parallel.hpp"
+
+#include <oneapi/tbb/parallel_for.h>
+#include <oneapi/tbb/task_arena.h>
+
+#include <algorithm>
+
+namespace kiln::cpu {
+
+void detail::parallel(std::int64_t count, std::int64_t grain, RangeFunction call, const void* f) {
+  if (count <= 0) return;
+  grain = std::max<std::int64_t>(grain, 1);
+  if (count <= grain) {
+    call(f, 0, count);
+    return;
+  }
+  // Ranges that differ by one at most, a few for each thread so that a slow one does not hold up
+  // the others.
+  constexpr std::int64_t each = 4;
+  const std::int64_t parts = std::min(count / grain, each * threads());
+  if (parts <= 1) {
+    call(f, 0, count);
+    return;
+  }
+  tbb::parallel_for(
+      tbb::blocked_range<std::int64_t>(0, parts, 1),
+      [&](const tbb::blocked_range<std::int64_t>& range) {
+        for (std::int64_t part = range.begin(); part < range.end(); ++part) {
+          const auto at = [&](std::int64_t p) {
+            return count / parts * p + std::min(p, count % parts);
+          };
+          call(f, at(part), at(part + 1));
+        }
+      },
+      tbb::simple_partitioner());
+}
+
+int threads() { return tbb::this_task_arena::max_concurrency(); }
+
+}  // namespace kiln::cpu

@@ -1,0 +1,123 @@
+#pragma once
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace kiln {
+
+/// The size to ask for: four steps a doubling, at least 256, a multiple of 16, at most `limit`.
+inline std::uint64_t size_class(std::uint64_t bytes, std::uint64_t limit) {
+  const std::uint64_t wanted = std::max<std::uint64_t>(bytes, 256);
+  const int step_bits =
+      static_cast<int>(std::bit_width(wanted)) - 3;  // a quarter of the power of two below
+  const std::uint64_t step = std::uint64_t{1} << step_bits;
+  return std::min(((wanted + step - 1) >> step_bits) << step_bits, limit);
+}
+
+/// Buffers that nobody uses at the moment, by size. `Memory` has a member `size`, in bytes. Safe to
+/// use from several threads.
+template <class Memory>
+class MemoryPool {
+ public:
+  using MemoryPtr = std::unique_ptr<Memory>;
+
+  /// Keeps `spare` bytes beyond the most that was ever in use at once.
+  explicit MemoryPool(std::uint64_t spare) : spare_(spare) {}
+
+  /// A buffer of exactly `size`, the last one that came back, or null. Either way it counts as in
+  /// use from now on.
+  MemoryPtr take(std::uint64_t size) {
+    const std::lock_guard lock(mutex_);
+    counts_.bytes_in_use += size;
+    peak_ = std::max(peak_, counts_.bytes_in_use);
+    const auto found = waiting_.find(size);
+    if (found == waiting_.end() || found->second.empty()) {
+      ++counts_.allocated;
+      return nullptr;
+    }
+    MemoryPtr memory = std::move(found->second.back().memory);  // the one most likely in a cache
+    found->second.pop_back();
+    counts_.bytes_pooled -= size;
+    ++counts_.reused;
+    return memory;
+  }
+
+  /// Undoes the counting where take() gave null and no buffer could be made.
+  void forget(std::uint64_t size) {
+    const std::lock_guard lock(mutex_);
+    counts_.bytes_in_use -= size;
+    --counts_.allocated;
+    peak_ = counts_.bytes_in_use;
+  }
+
+  /// Takes a buffer back. Those that waited longest may become garbage.
+  void give_back(MemoryPtr memory) {
+    const std::lock_guard lock(mutex_);
+    const std::uint64_t size = memory->size;
+    counts_.bytes_in_use -= size;
+    counts_.bytes_pooled += size;
+    waiting_[size].push_back({std::move(memory), clock_++});
+    const std::uint64_t held = counts_.bytes_in_use + counts_.bytes_pooled;
+    // Down to three quarters of what is spare, so that evictions come in batches.
+    if (held > peak_ + spare_) evict(counts_.bytes_pooled - (held - peak_ - spare_ / 4 * 3));
+  }
+
+  /// Makes everything that waits garbage, and forgets how much was in use.
+  void trim() {
+    const std::lock_guard lock(mutex_);
+    evict(0);
+    peak_ = counts_.bytes_in_use;
+  }
+
+  /// What became garbage: for the caller to drop once nothing cached refers to it.
+  std::vector<MemoryPtr> garbage() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(garbage_, {});
+  }
+
+  struct Counts {
+    std::uint64_t allocated = 0;
+    std::uint64_t reused = 0;
+    std::uint64_t bytes_in_use = 0;
+    std::uint64_t bytes_pooled = 0;
+  };
+  [[nodiscard]] Counts counts() const {
+    const std::lock_guard lock(mutex_);
+    return counts_;
+  }
+
+ private:
+  struct Waiting {
+    MemoryPtr memory;
+    std::uint64_t since = 0;
+  };
+
+  void evict(std::uint64_t keep) {
+    const auto since = [](const auto& queue) {
+      return queue.second.empty() ? UINT64_MAX : queue.second.front().since;
+    };
+    while (counts_.bytes_pooled > keep) {
+      auto& oldest = std::ranges::min_element(waiting_, {}, since)->second;
+      counts_.bytes_pooled -= oldest.front().memory->size;
+      garbage_.push_back(std::move(oldest.front().memory));
+      oldest.pop_front();
+    }
+    std::erase_if(waiting_, [](const auto& queue) { return queue.second.empty(); });
+  }
+
+  const std::uint64_t spare_;
+  mutable std::mutex mutex_;
+  std::map<std::uint64_t, std::deque<Waiting>> waiting_;  // by size; longest waiting in front
+  std::vector<MemoryPtr> garbage_;
+  std::uint64_t clock_ = 0;
+  std::uint64_t peak_ = 0;
+  Counts counts_;
+};
+
+}  // namespace kiln
