@@ -16,5 +16,5 @@ configure_package_config_file(cmake/kilnConfig.cmake.in ${PROJECT_BINARY_DIR}/ki
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/kilnConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES
   ${PROJECT_BINARY_DIR}/kilnConfig.cmake ${PROJECT_BINARY_DIR}/kilnConfigVersion.cmake
-  cmake/FindoneDNN.cmake cmake/KilnEmbed.cmake cmake/KilnEmbedFile.cmake
+  cmake/FindoneDNN.cmake cmake/KilnEmbed.cmake cmake/KilnEmbedFile.cmake cmake/KilnEmbedSpirv.cmake
   DESTINATION ${package_dir})

@@ -128,6 +128,7 @@ function(kiln_stage name)
 endfunction()
 
 function(kiln_stage_tests stage tests)
+  file(GLOB_RECURSE modules CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/kiln/${stage}/*.comp)  # only tests have any
   set(programs "")
   foreach(test IN LISTS tests)
     set(program kiln_${stage}_tests)
@@ -140,6 +141,9 @@ function(kiln_stage_tests stage tests)
   list(REMOVE_DUPLICATES programs)
   foreach(program IN LISTS programs)
     kiln_test_program(${program} ${sources_${program}} ${ARGN})
+    if(modules)
+      kiln_embed_spirv(${program} ${modules})
+    endif()
     # Tests may look at the stage's embedded shaders.
     target_include_directories(${program} PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/generated/kiln_${stage})
   endforeach()

@@ -41,13 +41,15 @@ TensorSpec MatmulBiasRelu::output(const TensorSpec& lhs, const TensorSpec& rhs,
   return matmul_bias_relu_spec(name, lhs, rhs, bias);
 }
 
-webgpu::Launch MatmulBiasRelu::webgpu_kernel(const Operand& lhs, const Operand&, const Operand&,
-                                             const Operand& out) {
-  return {.source = KernelSource::wgsl(matmul_bias_relu_wgsl),
-          .workgroup = {16, 16, 1},
-          .params = {{"m", out.dim(-2)}, {"k", lhs.dim(-1)}, {"n", out.dim(-1)}},
-          .grid = {ceil_div(out.dim(-1), 16), ceil_div(out.dim(-2), 16), out.batch()},
-          .trusted = true};  // it guards itself; check_op's canaries are the licence to say so
+std::vector<webgpu::Launch> MatmulBiasRelu::webgpu_kernel(const Operand& lhs, const Operand& rhs,
+                                                          const Operand&, const Operand& out) {
+  const webgpu::Launch wgsl{
+      .source = KernelSource::wgsl(matmul_bias_relu_wgsl),
+      .workgroup = {16, 16, 1},
+      .params = {{"m", out.dim(-2)}, {"k", lhs.dim(-1)}, {"n", out.dim(-1)}},
+      .grid = {ceil_div(out.dim(-1), 16), ceil_div(out.dim(-2), 16), out.batch()},
+      .trusted = true};  // it guards itself; check_op's canaries are the licence to say so
+  return {wgsl, spirv_kernel(wgsl, lhs, rhs, out)};  // the second for devices that take SPIR-V
 }
 
 void MatmulBiasRelu::cpu_kernel(const cpu::Input& lhs, const cpu::Input& rhs,

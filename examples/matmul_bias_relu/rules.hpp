@@ -14,9 +14,9 @@ struct MatmulBiasRelu {
   // Fusion: shape and dtype of the result, and what is refused.
   static TensorSpec output(const TensorSpec& lhs, const TensorSpec& rhs, const TensorSpec& bias);
 
-  // Cube: which source, which numbers, which grid.
-  static webgpu::Launch webgpu_kernel(const Operand& lhs, const Operand& rhs, const Operand& bias,
-                                      const Operand& out);
+  // Cube: which source, which numbers, which grid. Two languages to choose from.
+  static std::vector<webgpu::Launch> webgpu_kernel(const Operand& lhs, const Operand& rhs,
+                                                   const Operand& bias, const Operand& out);
   // Cube, on the host: a function over the operands' elements.
   static void cpu_kernel(const cpu::Input& lhs, const cpu::Input& rhs, const cpu::Input& bias,
                          const cpu::Output& out);
@@ -35,6 +35,10 @@ struct MatmulBiasRelu {
   // The definition, in ordinary operations: what the rest is checked against.
   static AnyTensor reference(const AnyTensor& lhs, const AnyTensor& rhs, const AnyTensor& bias);
 };
+
+/// The same launch with the kernel for devices that take SPIR-V, where that one can.
+webgpu::Launch spirv_kernel(webgpu::Launch wgsl, const Operand& lhs, const Operand& rhs,
+                            const Operand& out);
 
 /// Takes every rule over, and brings another kernel.
 struct TiledMatmulBiasRelu : MatmulBiasRelu {

@@ -30,7 +30,7 @@ class Renderer {
 
   RenderedLaunch run() && {
     check_contract();
-    add_params();
+    result_.patches = add_params(table_, launch_, params_, metadata_);
     result_.finish_word = store_.add_numbers(metadata_);
     result_.store_types = store_.types();
     std::string bindings = aliases();
@@ -98,27 +98,6 @@ class Renderer {
       const auto named = [&](const Operand& t) { return t.name == name; };
       if (std::ranges::none_of(in_, named) && std::ranges::none_of(out_, named)) {
         fail(fmt::format("vec4 names '{}', which is no operand", name));
-      }
-    }
-  }
-
-  void add_params() {
-    std::set<std::string_view> seen;
-    for (const LaunchParam& p : launch_.params) {
-      if (p.name.starts_with("kiln_"))
-        fail(fmt::format("param '{}': names that begin with kiln_ are the library's", p.name));
-      if (!seen.insert(p.name).second) fail(fmt::format("param '{}' is given twice", p.name));
-      if (const auto* size = std::get_if<std::int64_t>(&p.value)) {
-        metadata_.add(p.name, "u32", word_of_size(table_.name, *size));
-      } else if (const auto* number = std::get_if<double>(&p.value)) {
-        metadata_.add(p.name, "f32", word_of(table_.name, *number, DType::f32));
-      } else {
-        const auto at = std::ranges::find(params_, std::get<const Param*>(p.value));
-        if (at == params_.end())
-          fail(fmt::format("param '{}' must be a Param field of the operation itself", p.name));
-        const std::size_t word =
-            metadata_.add(p.name, "f32", word_of(table_.name, (*at)->value, DType::f32));
-        result_.patches.push_back({word, static_cast<std::size_t>(at - params_.begin())});
       }
     }
   }
@@ -260,10 +239,40 @@ class Renderer {
 
 }  // namespace
 
+std::vector<RenderedLaunch::Patch> add_params(const OpTable& table, const webgpu::Launch& launch,
+                                              std::span<const Param* const> params,
+                                              Metadata& metadata) {
+  const auto fail = [&](std::string_view name, std::string_view what) {
+    throw KernelError(
+        fmt::format("{}: {}: param '{}'{}", table.name, launch.source.text().name, name, what));
+  };
+  std::vector<RenderedLaunch::Patch> patches;
+  std::set<std::string_view> seen;
+  for (const LaunchParam& p : launch.params) {
+    if (p.name.starts_with("kiln_"))
+      fail(p.name, ": names that begin with kiln_ are the library's");
+    if (!seen.insert(p.name).second) fail(p.name, " is given twice");
+    if (const auto* size = std::get_if<std::int64_t>(&p.value)) {
+      metadata.add(p.name, "u32", word_of_size(table.name, *size));
+    } else if (const auto* number = std::get_if<double>(&p.value)) {
+      metadata.add(p.name, "f32", word_of(table.name, *number, DType::f32));
+    } else {
+      const auto at = std::ranges::find(params, std::get<const Param*>(p.value));
+      if (at == params.end()) fail(p.name, " must be a Param field of the operation itself");
+      const std::size_t word =
+          metadata.add(p.name, "f32", word_of(table.name, (*at)->value, DType::f32));
+      patches.push_back({word, static_cast<std::size_t>(at - params.begin())});
+    }
+  }
+  return patches;
+}
+
 RenderedLaunch render(const OpTable& table, const webgpu::Launch& launch,
                       std::span<const Operand> in, std::span<const Operand> out,
                       std::span<const Param* const> params, const Limits& limits,
                       const FinishCode* finish) {
+  if (launch.source.language() == Language::spirv)
+    return bind_module(table, launch, in, out, params, limits);
   return Renderer(table, launch, in, out, params, limits, finish).run();
 }
 

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "kiln/dispatch/finish.hpp"
+#include "kiln/dispatch/metadata.hpp"
 #include "kiln/dispatch/op_table.hpp"
 
 namespace kiln::dispatch {
@@ -22,6 +23,18 @@ struct RenderedLaunch {
   BodyTypes store_types;        ///< of what the store does to the first output
   std::size_t finish_word = 0;  ///< where in the metadata block the finish's numbers begin
 };
+
+/// Adds the launch's own numbers, in their order, and gives those that are Param fields. Throws
+/// KernelError for two of one name, and for a Param of another operation.
+std::vector<RenderedLaunch::Patch> add_params(const OpTable& table, const webgpu::Launch& launch,
+                                              std::span<const Param* const> params,
+                                              Metadata& metadata);
+
+/// A launch of SPIR-V: see KernelSource::spirv. Throws KernelError for what takes generated text,
+/// for bindings that are not the launch's, and for a grid above the limit.
+RenderedLaunch bind_module(const OpTable& table, const webgpu::Launch& launch,
+                           std::span<const Operand> in, std::span<const Operand> out,
+                           std::span<const Param* const> params, const Limits& limits);
 
 /// Throws KernelError for a launch that breaks the kernel's contract: no {{ bindings }}, an output
 /// never stored, names that clash or do not exist, a grid above the limit in a kernel that does not

@@ -9,6 +9,7 @@
 
 #include "kiln/dispatch/elementwise.hpp"
 #include "kiln/dispatch/metadata.hpp"
+#include "kiln/kernel/spirv_module.hpp"
 #include "kiln/scalar/wgsl.hpp"
 #include "kiln/support/error.hpp"
 
@@ -62,6 +63,34 @@ std::vector<BindingSlot> declared_bindings(std::string_view source) {
   }
   std::ranges::sort(slots, {}, [](const BindingSlot& s) { return std::pair(s.group, s.binding); });
   return slots;
+}
+
+/// The storage buffers of a SPIR-V module, by (set, binding).
+std::vector<BindingSlot> module_bindings(std::string_view op, const KernelSource& source) {
+  try {
+    std::vector<BindingSlot> slots;
+    for (const SpirvModule::Buffer& buffer : read_spirv(source.words()).buffers) {
+      slots.push_back(
+          {buffer.set, buffer.binding, buffer.read_only ? Access::read : Access::read_write});
+    }
+    return slots;
+  } catch (const KernelError& error) {
+    throw KernelError(fmt::format("{}: {}: {}", op, source.text().name, error.what()));
+  }
+}
+
+RenderedSource render(const KernelSource& source, const std::array<std::uint32_t, 3>& workgroup,
+                      std::span<const RawTensor> buffers) {
+  SourceTemplate::Variables library;
+  if (!buffers.empty()) library["elem"] = std::string(wgsl_storage_type(buffers[0].dtype));
+  const std::array<std::string, 3> axes{"x", "y", "z"};
+  for (std::size_t i = 0; i < 3; ++i)
+    library["workgroup_size_" + axes[i]] = std::to_string(workgroup[i]);
+  RenderedSource rendered = SourceTemplate(source.text()).render(source.variables(), library);
+  // On the first line, so that line numbers stay.
+  const auto half = [](const RawTensor& t) { return t.dtype == DType::f16; };
+  if (std::ranges::any_of(buffers, half)) rendered.text.insert(0, "enable f16; ");
+  return rendered;
 }
 
 }  // namespace
@@ -126,29 +155,27 @@ void Client::launch(const KernelSource& source, const std::array<std::uint32_t, 
                     bool trusted) const {
   const auto accepted = runtime_->languages();
   if (std::ranges::find(accepted, source.language()) == accepted.end()) {
-    throw UnsupportedError(
-        fmt::format("{}: {} is {}; {}: {} takes kernels in {}", name_, source.text().name,
-                    to_string(source.language()), runtime_->name(), runtime_->adapter(),
-                    to_string(accepted.front())));
+    throw UnsupportedError(fmt::format("{}: {} is {}; {}: {} takes kernels in {}", name_,
+                                       source.text().name, to_string(source.language()),
+                                       runtime_->name(), runtime_->adapter(),
+                                       to_string(accepted.front())));
   }
-  const SourceTemplate text(source.text());
-  SourceTemplate::Variables library;
-  if (!buffers.empty()) library["elem"] = std::string(wgsl_storage_type(buffers[0].dtype));
-  const std::array<std::string, 3> axes{"x", "y", "z"};
-  for (std::size_t i = 0; i < 3; ++i)
-    library["workgroup_size_" + axes[i]] = std::to_string(workgroup[i]);
-  const RenderedSource rendered = text.render(source.variables(), library);
-
-  // On the first line, so that line numbers stay.
-  const bool half =
-      std::ranges::any_of(buffers, [](const RawTensor& t) { return t.dtype == DType::f16; });
+  RenderedSource rendered;
   KernelId id{.language = source.language(),
-              .source = (half ? "enable f16; " : "") + rendered.text,
+              .words = source.words(),
               .entry = source.entry_point(),
               .workgroup = workgroup,
-              .bindings = declared_bindings(rendered.text),
               .constants = source.constants(),
               .trusted = trusted};
+  if (source.language() == Language::spirv) {
+    rendered.name = source.text().name;
+    id.workgroup = {1, 1, 1};  // the module has its own
+    id.bindings = module_bindings(name_, source);
+  } else {
+    rendered = render(source, workgroup, buffers);
+    id.source = rendered.text;
+    id.bindings = declared_bindings(rendered.text);
+  }
   if (id.bindings.size() != buffers.size()) {
     throw KernelError(fmt::format("{}: {} declares {} storage buffers, but {} are given", name_,
                                   rendered.name, id.bindings.size(), buffers.size()));

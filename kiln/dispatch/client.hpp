@@ -49,8 +49,8 @@ class Client {
   /// Launches a kernel that declares its own @group and @binding. `buffers` in the order of (group,
   /// binding); the source declares each as read or read_write. `{{ elem }}` and `{{
   /// workgroup_size_x }}` are set from the first buffer and `workgroup`; f16 is enabled where a
-  /// buffer has it. Throws KernelError: another number of buffers than declared, a grid above the
-  /// limit, a compile error.
+  /// buffer has it. SPIR-V has its bindings and its workgroup's size in the module. Throws
+  /// KernelError: another number of buffers than declared, a grid above the limit, a compile error.
   void launch(const KernelSource& source, const std::array<std::uint32_t, 3>& workgroup,
               const std::array<std::int64_t, 3>& grid, std::span<const RawTensor> buffers,
               bool trusted = false) const;

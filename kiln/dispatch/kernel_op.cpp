@@ -66,22 +66,36 @@ std::vector<Operand> operands(std::span<const std::string_view> names,
   return out;
 }
 
-/// The first candidate that takes the operands; null if all decline.
-const webgpu::Launch* first_willing(const std::vector<webgpu::Launch>& candidates) {
-  const auto at = std::ranges::find_if(
-      candidates, [](const webgpu::Launch& launch) { return launch.declined.empty(); });
+bool accepts(const Runtime& runtime, Language language) {
+  const auto all = runtime.languages();
+  return std::ranges::find(all, language) != all.end();
+}
+
+/// The first candidate in an accepted language that takes the operands; null if there is none.
+const webgpu::Launch* first_willing(const Runtime& runtime,
+                                    const std::vector<webgpu::Launch>& candidates) {
+  const auto at = std::ranges::find_if(candidates, [&](const webgpu::Launch& launch) {
+    return launch.declined.empty() && accepts(runtime, launch.source.language());
+  });
   return at == candidates.end() ? nullptr : &*at;
 }
 
-const webgpu::Launch& choose(const OpTable& table, const std::vector<webgpu::Launch>& candidates) {
-  if (const webgpu::Launch* launch = first_willing(candidates)) return *launch;
+const webgpu::Launch& choose(const OpTable& table, const Runtime& runtime,
+                             const std::vector<webgpu::Launch>& candidates) {
+  if (const webgpu::Launch* launch = first_willing(runtime, candidates)) return *launch;
   std::string reasons;
-  for (const webgpu::Launch& candidate : candidates) reasons += "\n  " + candidate.declined;
+  std::vector<Language> offered;
+  for (const webgpu::Launch& candidate : candidates) {
+    offered.push_back(candidate.source.language());
+    if (accepts(runtime, offered.back())) reasons += "\n  " + candidate.declined;
+  }
+  if (reasons.empty()) throw no_accepted_kernel(table.name, runtime, offered);
   throw KernelError(fmt::format("{}: every kernel declines:{}", table.name, reasons));
 }
 
 bool stores_once(const webgpu::Launch& launch, std::size_t outputs) {
-  return outputs == 1 && launch.access == OutputAccess::write && !launch.zeroed;
+  return outputs == 1 && launch.access == OutputAccess::write && !launch.zeroed &&
+         launch.source.language() == Language::wgsl;
 }
 
 /// Whether the launch needs the operand dense. What only the store reads it reads by its strides.
@@ -110,7 +124,7 @@ std::shared_ptr<const PreparedKernel> prepare(Runtime& runtime, const OpTable& t
   std::vector<Operand> in = operands(table.inputs, inputs);
   const std::vector<Operand> out = operands(table.outputs, specs);
   const auto candidates = table.webgpu_kernel(op, in, out, runtime.limits());
-  const webgpu::Launch& launch = choose(table, candidates);
+  const webgpu::Launch& launch = choose(table, runtime, candidates);
   if (finish != nullptr && !stores_once(launch, specs.size())) refuse_finish(table);
   std::vector<bool> dense;
   for (Operand& t : in) {
@@ -134,6 +148,19 @@ std::shared_ptr<const PreparedKernel> prepare(Runtime& runtime, const OpTable& t
   if (finish != nullptr) prepared->finish = finish->finish().body;
   for (const Scratch& s : launch.scratch) prepared->scratch.push_back({Shape{s.elements}, s.dtype});
   return prepared;
+}
+
+/// The operand, dense. kiln's own copying kernel is WGSL.
+RawTensor made_dense(const OpTable& table, std::size_t input, const RawTensor& x) {
+  const bool lies_dense = x.layout.is_dense() && x.layout.offset == 0;
+  if (!lies_dense && !accepts(*x.runtime, Language::wgsl)) {
+    throw UnsupportedError(
+        fmt::format("{}: '{}' is a strided view {}, which a kernel in WGSL would make dense; this "
+                    "device ({}: {}) takes none: pass a dense tensor",
+                    table.name, table.inputs[input], to_string(x.shape()), x.runtime->name(),
+                    x.runtime->adapter()));
+  }
+  return make_dense(x);
 }
 
 bool nothing_to_compute(std::span<const TensorSpec> out) {
@@ -179,7 +206,7 @@ std::vector<RawTensor> launch(const OpTable& table, const void* op,
   std::vector<RawTensor> keep(inputs.begin(), inputs.end());
   std::vector<Binding> bindings;
   for (std::size_t i = 0; i < keep.size(); ++i) {
-    if (prepared->dense[i]) keep[i] = make_dense(keep[i]);
+    if (prepared->dense[i]) keep[i] = made_dense(table, i, keep[i]);
     bindings.push_back({keep[i].buffer});
   }
   for (const TensorSpec& spec : prepared->scratch) {
@@ -241,7 +268,7 @@ std::optional<int> takes_finish(const OpTable& table, const void* op, const Runt
   for (std::size_t i = 0; i < in.size(); ++i) in[i].name = table.inputs[i];
   const auto candidates =
       table.webgpu_kernel(op, in, operands(table.outputs, out), runtime.limits());
-  const webgpu::Launch* launch = first_willing(candidates);
+  const webgpu::Launch* launch = first_willing(runtime, candidates);
   if (launch == nullptr || !stores_once(*launch, out.size())) return {};
   return static_cast<int>(in.size() + launch->scratch.size() + 1);
 }

@@ -56,7 +56,7 @@ std::vector<Language> languages_offered(const OpTable& table) {
   const unsigned known = table.webgpu_languages == nullptr
                              ? 0
                              : table.webgpu_languages->load(std::memory_order_relaxed);
-  for (const Language language : {Language::wgsl}) {
+  for (const Language language : {Language::wgsl, Language::spirv}) {
     if ((known & bit(language)) != 0) languages.push_back(language);
   }
   const bool webgpu = table.webgpu_kernel != nullptr || table.webgpu_forward != nullptr;

@@ -79,9 +79,10 @@ UnsupportedError no_accepted_kernel(std::string_view op, const Runtime& runtime,
 
 struct Finish;
 
-/// Runs the operation's kernel for the runtime, or its forward. Results of a forward are compared
-/// with `out`, all before any is given back. Throws KernelError, ShapeError, DTypeError or
-/// OutOfMemoryError that begins with the operation's name.
+/// Runs an operation's kernel, the first that is written in a language of the runtime's and does
+/// not decline, or its forward. Results of a forward are compared with `out`, all before any is
+/// given back. Throws KernelError, UnsupportedError, ShapeError, DTypeError or OutOfMemoryError
+/// that begins with the operation's name.
 ///
 /// With a finish `out` is the one result before it, which is not kept: the results are those of the
 /// finish. Throws KernelError for an operation that takes none.
@@ -92,9 +93,9 @@ std::vector<RawTensor> run_kernel(const OpTable& table, const void* op,
 
 /// How many storage buffers the operation's launch binds, its output among them, where a finish may
 /// be applied by its store; nothing where it may not: several launches, several outputs, an output
-/// that is read back or zeroed, no kernel that takes these operands. A finish takes one more for
-/// each input, and one for each result but the first. Asks the operation's kernel rule; the names
-/// of `inputs` do not matter.
+/// that is read back or zeroed, a kernel in SPIR-V, no kernel that takes these operands. A finish
+/// takes one more for each input, and one for each result but the first. Asks the operation's
+/// kernel rule; the names of `inputs` do not matter.
 std::optional<int> takes_finish(const OpTable& table, const void* op, const Runtime& runtime,
                                 std::span<const Operand> inputs, std::span<const TensorSpec> out);
 

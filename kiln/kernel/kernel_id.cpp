@@ -12,6 +12,8 @@ std::string_view to_string(Language language) {
       return "WGSL";
     case Language::cpp:
       return "C++";
+    case Language::spirv:
+      return "SPIR-V";
   }
   return "unknown";
 }
@@ -25,6 +27,7 @@ std::size_t hash_value(const KernelId& id) {
   const auto add_text = [&](std::string_view text) { add(std::hash<std::string_view>{}(text)); };
   add(static_cast<std::uint64_t>(id.language));
   add_text(id.source);
+  for (const std::uint32_t word : id.words) add(word);
   add_text(id.entry);
   for (const std::uint32_t size : id.workgroup) add(size);
   for (const BindingSlot& slot : id.bindings) {

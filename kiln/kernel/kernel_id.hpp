@@ -9,9 +9,9 @@
 namespace kiln {
 
 /// The language a kernel is written in. A runtime states which ones it accepts.
-enum class Language : std::uint8_t { wgsl, cpp };
+enum class Language : std::uint8_t { wgsl, cpp, spirv };
 
-/// "WGSL", "C++".
+/// "WGSL", "C++", "SPIR-V".
 std::string_view to_string(Language language);
 
 /// How one buffer is bound.
@@ -30,11 +30,13 @@ struct BindingSlot {
 /// over: the rendered source spells them.
 struct KernelId {
   Language language = Language::wgsl;
-  std::string source;  ///< rendered: no placeholder is left
+  std::string source;                ///< rendered: no placeholder is left
+  std::vector<std::uint32_t> words;  ///< of a SPIR-V module, which has no text
   std::string entry = "main";
   std::array<std::uint32_t, 3> workgroup{1, 1, 1};
   std::vector<BindingSlot> bindings;
-  std::vector<std::pair<std::string, double>> constants;  ///< WGSL `override` values
+  /// WGSL `override` values by name, SPIR-V specialisation constants by their id.
+  std::vector<std::pair<std::string, double>> constants;
   std::uint32_t metadata_bytes = 0;  ///< size of the metadata block, a multiple of 16
   bool metadata_immediate =
       false;  ///< whether the block is passed as immediates, or in a uniform ring

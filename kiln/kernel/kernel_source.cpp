@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <fstream>
 #include <ios>
 #include <iterator>
@@ -31,7 +32,21 @@ KernelSource KernelSource::wgsl_file(const std::string& path) {
   return {std::move(text), path.substr(path.find_last_of('/') + 1)};
 }
 
+KernelSource KernelSource::spirv(const SourceWords& source) {
+  return {std::vector(source.words.begin(), source.words.end()), std::string(source.name)};
+}
+
+KernelSource KernelSource::spirv(std::vector<std::uint32_t> words, std::string name) {
+  return {std::move(words), std::move(name)};
+}
+
 KernelSource KernelSource::define(std::string name, std::string value) const {
+  if (language_ == Language::spirv) {
+    throw KernelError(
+        fmt::format("{}: variable '{}' cannot be set: SPIR-V is no template; constant() sets "
+                    "specialisation constants",
+                    name_, name));
+  }
   KernelSource copy = *this;
   const auto [at, added] = copy.variables_.emplace(std::move(name), std::move(value));
   if (!added) throw KernelError(fmt::format("{}: variable '{}' is set twice", name_, at->first));
@@ -46,6 +61,11 @@ KernelSource KernelSource::constant(std::string name, double value) const {
   const auto same = [&](const auto& constant) { return constant.first == name; };
   if (std::ranges::any_of(constants_, same)) {
     throw KernelError(fmt::format("{}: constant '{}' is set twice", name_, name));
+  }
+  const auto digit = [](unsigned char c) { return std::isdigit(c) != 0; };
+  if (language_ == Language::spirv && (name.empty() || !std::ranges::all_of(name, digit))) {
+    throw KernelError(fmt::format(
+        "{}: constant '{}': SPIR-V has numbers for names; give the constant_id", name_, name));
   }
   KernelSource copy = *this;
   copy.constants_.emplace_back(std::move(name), value);

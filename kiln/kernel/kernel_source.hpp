@@ -1,5 +1,6 @@
 #pragma once
 #include <concepts>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -10,10 +11,11 @@
 
 namespace kiln {
 
-/// A kernel's text, its language and what is filled into it. A value; `define` and the others
-/// return changed copies.
+/// A kernel's text or words, its language and what is filled into it. A value; `define` and the
+/// others return changed copies.
 ///
 ///     KernelSource::wgsl(matmul_wgsl).define("tile", "64")
+///     KernelSource::spirv(matmul_spirv).constant("0", 64)
 class KernelSource {
  public:
   /// An embedded file.
@@ -23,19 +25,37 @@ class KernelSource {
   /// A file read now. Throws KernelError with the path if it cannot be read.
   static KernelSource wgsl_file(const std::string& path);
 
-  /// Sets the placeholder `{{ name }}`. Throws KernelError if it was set before.
+  /// A compiled module, for devices that take SPIR-V. It is no template, and nothing is generated
+  /// into it: in a webgpu::Launch it finds everything at fixed places (as GLSL writes them):
+  ///
+  ///     set = 0, from binding = 0 on: storage buffers; the inputs in the operation's order (to be
+  ///         `readonly`), then the outputs, then the scratch
+  ///     set = 1, binding = 0: a uniform block of the launch's params in their order, each 32 bits
+  ///         wide: a size as uint, any other number as float; no block if there are no params
+  ///
+  /// Operands are dense. The workgroup's size is the module's own, and the grid is what the launch
+  /// says, never folded. The module must be valid, as spirv-val sees it, and made for Vulkan 1.0:
+  /// garbage and parts of a module are refused, but wgpu-native ends the process for some others.
+  static KernelSource spirv(const SourceWords& source);
+  static KernelSource spirv(std::vector<std::uint32_t> words, std::string name = "kernel.spv");
+
+  /// Sets the placeholder `{{ name }}`. Throws KernelError if it was set before, and for SPIR-V.
   [[nodiscard]] KernelSource define(std::string name, std::string value) const;
   [[nodiscard]] KernelSource define(std::string name, std::int64_t value) const;
   /// Not for numbers with a fraction: how many digits of it to spell is the caller's to say.
   template <std::floating_point T>
   KernelSource define(std::string name, T value) const = delete;
-  /// Sets a WGSL `override`: a constant that only tunes. Throws KernelError if it was set before.
+  /// Sets a WGSL `override`, or by its number a specialisation constant of SPIR-V: a constant that
+  /// only tunes. Throws KernelError if it was set before.
   [[nodiscard]] KernelSource constant(std::string name, double value) const;
   /// The entry point; "main" unless set.
   [[nodiscard]] KernelSource entry(std::string name) const;
 
-  [[nodiscard]] Language language() const { return Language::wgsl; }
+  [[nodiscard]] Language language() const { return language_; }
+  /// Empty but for its name if the kernel is SPIR-V.
   [[nodiscard]] SourceText text() const { return {name_, text_}; }
+  /// Empty if the kernel is no SPIR-V.
+  [[nodiscard]] const std::vector<std::uint32_t>& words() const { return words_; }
   [[nodiscard]] const SourceTemplate::Variables& variables() const { return variables_; }
   [[nodiscard]] const std::vector<std::pair<std::string, double>>& constants() const {
     return constants_;
@@ -45,8 +65,12 @@ class KernelSource {
  private:
   KernelSource(std::string text, std::string name)
       : text_(std::move(text)), name_(std::move(name)) {}
+  KernelSource(std::vector<std::uint32_t> words, std::string name)
+      : language_(Language::spirv), words_(std::move(words)), name_(std::move(name)) {}
 
+  Language language_ = Language::wgsl;
   std::string text_;
+  std::vector<std::uint32_t> words_;
   std::string name_;
   std::string entry_ = "main";
   SourceTemplate::Variables variables_;

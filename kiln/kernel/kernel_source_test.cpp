@@ -115,5 +115,37 @@ TEST(KernelSource, TheEntryPointIsMainUnlessSet) {
   EXPECT_EQ(source.entry("reduce").entry_point(), "reduce");
 }
 
+TEST(KernelSource, OfAModuleHasItsWordsAndNoText) {
+  const std::vector<std::uint32_t> words{1, 2, 3};
+  const KernelSource source = KernelSource::spirv(words, "mine.spv");
+  EXPECT_EQ(source.language(), Language::spirv);
+  EXPECT_EQ(source.words(), words);
+  EXPECT_EQ(source.text().name, "mine.spv");
+  EXPECT_EQ(source.text().text, "");
+  EXPECT_EQ(KernelSource::spirv(words).text().name, "kernel.spv");
+  const SourceWords embedded{"matmul.comp", words};
+  EXPECT_EQ(KernelSource::spirv(embedded).words(), words);
+  EXPECT_EQ(KernelSource::spirv(embedded).text().name, "matmul.comp");
+  EXPECT_TRUE(KernelSource::wgsl("text").words().empty());
+}
+
+TEST(KernelSource, AModuleIsNoTemplate) {
+  const KernelSource source = KernelSource::spirv({1}, "mine.spv");
+  EXPECT_EQ(error_of([&] { (void)source.define("tile", 64); }),
+            "mine.spv: variable 'tile' cannot be set: SPIR-V is no template; constant() sets "
+            "specialisation constants");
+}
+
+TEST(KernelSource, ConstantsOfAModuleHaveNumbers) {
+  const KernelSource source = KernelSource::spirv({1}, "mine.spv");
+  EXPECT_EQ(source.constant("3", 0.5).constants(), (Constants{{"3", 0.5}}));
+  EXPECT_EQ(source.entry("reduce").entry_point(), "reduce");
+  for (const char* name : {"unroll", "", "-1", "1e2"}) {
+    EXPECT_EQ(error_of([&] { (void)source.constant(name, 1); }),
+              "mine.spv: constant '" + std::string(name) +
+                  "': SPIR-V has numbers for names; give the constant_id");
+  }
+}
+
 }  // namespace
 }  // namespace kiln

@@ -22,8 +22,11 @@ Epilogue detail::make_epilogue(BodyPtr body, std::vector<std::string> inputs) {
   return {std::move(body), std::move(inputs)};
 }
 
-webgpu::Launch webgpu::Launch::decline(std::string why) {
-  return {.source = KernelSource::wgsl(""), .declined = std::move(why)};
+webgpu::Launch webgpu::Launch::decline(std::string why, Language language) {
+  const bool spirv = language == Language::spirv;
+  return {
+      .source = spirv ? KernelSource::spirv(std::vector<std::uint32_t>()) : KernelSource::wgsl(""),
+      .declined = std::move(why)};
 }
 
 }  // namespace kiln

@@ -77,6 +77,8 @@ namespace webgpu {
 
 /// What a `webgpu_kernel` rule returns: a plan, not an action.
 struct Launch {
+  /// With SPIR-V, `workgroup` means nothing, and `strided`, `vec4` and `store` are refused; see
+  /// KernelSource::spirv for what the module binds.
   KernelSource source;
   std::array<std::uint32_t, 3> workgroup{64, 1, 1};
   std::vector<LaunchParam> params{};
@@ -101,8 +103,8 @@ struct Launch {
   /// Not empty: this candidate does not take these operands or this adapter, and why.
   std::string declined{};
 
-  /// A candidate that declines.
-  static Launch decline(std::string why);
+  /// A candidate that declines; `language` is what its kernel is written in.
+  static Launch decline(std::string why, Language language = Language::wgsl);
 };
 
 }  // namespace webgpu

@@ -1,4 +1,6 @@
 #pragma once
+#include <cstdint>
+#include <span>
 #include <string_view>
 
 namespace kiln {
@@ -8,6 +10,13 @@ namespace kiln {
 struct SourceText {
   std::string_view name;  ///< such as "matmul.wgsl"
   std::string_view text;
+};
+
+/// The words of a SPIR-V module, usually embedded by the build from GLSL:
+/// `kiln_embed_spirv(target matmul.comp)` makes `matmul_spirv` in the header "matmul_spirv.hpp".
+struct SourceWords {
+  std::string_view name;  ///< such as "matmul.comp"
+  std::span<const std::uint32_t> words;
 };
 
 }  // namespace kiln

@@ -1,10 +1,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
+#include "kiln/kernel/spirv_module.hpp"
 #include "kiln/runtime/webgpu/pipeline.hpp"
 #include "kiln/support/error.hpp"
 
@@ -29,6 +32,19 @@ void check_workgroup(const KernelId& id, std::string_view label, const Limits& l
   if (threads > limits.workgroup_invocations) {
     refuse(label, "a workgroup of [{}, {}, {}] has {} threads; the adapter takes {}", size[0],
            size[1], size[2], threads, limits.workgroup_invocations);
+  }
+}
+
+void check_module(const KernelId& id, std::string_view label) {
+  SpirvModule module;
+  try {
+    module = read_spirv(id.words);
+  } catch (const KernelError& error) {
+    refuse(label, "{}", error.what());
+  }
+  // Nobody would give them: they would be zero.
+  if (module.push_constants) {
+    refuse(label, "the SPIR-V module has push constants; params are a uniform block");
   }
 }
 
@@ -75,6 +91,7 @@ void check_slots(const KernelId& id, std::string_view label, const Limits& limit
 
 void check_kernel(const KernelId& id, std::string_view label, const Limits& limits,
                   const NativeLimits& native) {
+  if (id.language == Language::spirv) check_module(id, label);
   check_workgroup(id, label, limits);
   check_metadata(id, label, limits, native);
   check_slots(id, label, limits, native);
@@ -88,13 +105,18 @@ void dump_kernel(const KernelId& id, std::string_view label) {
     const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
     if (!plain && c != '_' && c != '.') c = '-';
   }
-  const auto path =
-      std::filesystem::path(folder) / fmt::format("{}-{:016x}.wgsl", name, hash_value(id));
+  const bool spirv = id.language == Language::spirv;
+  const auto path = std::filesystem::path(folder) /
+                    fmt::format("{}-{:016x}.{}", name, hash_value(id), spirv ? "spv" : "wgsl");
   std::error_code ignored;
   std::filesystem::create_directories(folder, ignored);  // if it failed, opening does too
   if (std::filesystem::exists(path, ignored)) return;
   std::ofstream file(path, std::ios::binary);
   file << id.source;
+  for (const std::uint32_t word : id.words) {
+    const auto bytes = std::bit_cast<std::array<char, 4>>(word);
+    file.write(bytes.data(), bytes.size());
+  }
   file.close();
   if (!file) throw Error(fmt::format("KILN_DUMP_KERNELS: cannot write {}", path.string()));
 }

@@ -9,6 +9,12 @@ namespace kiln::wgpu {
 
 CompiledKernelPtr WebGpuRuntime::compile(const KernelId& id, std::string_view label) {
   gpu_->check();
+  if (id.language != language_) {
+    throw UnsupportedError(
+        fmt::format("{}: its kernel is written in {}; this device ({}: {}) takes kernels in {} "
+                    "alone",
+                    label, to_string(id.language), name(), adapter(), to_string(language_)));
+  }
   return pipelines_.get(id, label);
 }
 

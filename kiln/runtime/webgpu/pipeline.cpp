@@ -18,14 +18,21 @@ namespace {
     hint = fmt::format("the kernel uses f16, which the device \"{}\" was opened without or lacks. ",
                        gpu.adapter);
   }
+  if (id.language == Language::spirv &&
+      fault.message.find("doesn't match the shader Storage") != std::string::npos) {
+    hint = "inputs must be readonly, and the module made for Vulkan 1.0. ";
+  }
   throw KernelError(fmt::format("{}: {}{}", label, hint, fault.message));
 }
 
 ShaderModuleHandle make_module(Gpu& gpu, const KernelId& id, std::string_view label) {
-  WGPUShaderSourceWGSL source = WGPU_SHADER_SOURCE_WGSL_INIT;
-  source.code = view(id.source);
+  WGPUShaderSourceWGSL wgsl = WGPU_SHADER_SOURCE_WGSL_INIT;
+  wgsl.code = view(id.source);
+  WGPUShaderSourceSPIRV spirv = WGPU_SHADER_SOURCE_SPIRV_INIT;
+  spirv.code = id.words.data();
+  spirv.codeSize = static_cast<std::uint32_t>(id.words.size());
   WGPUShaderModuleDescriptor descriptor = WGPU_SHADER_MODULE_DESCRIPTOR_INIT;
-  descriptor.nextInChain = &source.chain;
+  descriptor.nextInChain = id.language == Language::spirv ? &spirv.chain : &wgsl.chain;
   descriptor.label = view(label);
   ErrorScope scope(gpu);
   ShaderModuleHandle module(id.trusted
@@ -132,10 +139,6 @@ std::shared_ptr<const Pipeline> compile_pipeline(const std::shared_ptr<Gpu>& gpu
 }
 
 std::shared_ptr<const Pipeline> PipelineCache::get(const KernelId& id, std::string_view label) {
-  if (id.language != Language::wgsl) {
-    throw UnsupportedError(fmt::format("{}: the webgpu runtime takes kernels in {}, not in {}",
-                                       label, to_string(Language::wgsl), to_string(id.language)));
-  }
   const std::lock_guard lock(mutex_);
   if (const auto found = pipelines_.find(id); found != pipelines_.end()) return found->second;
   const TraceSpan span("compile", label);

@@ -43,7 +43,7 @@ class PipelineCache {
  public:
   explicit PipelineCache(std::shared_ptr<Gpu> gpu) : gpu_(std::move(gpu)) {}
 
-  /// Throws KernelError whose text begins with `label`, UnsupportedError for another language.
+  /// Throws KernelError whose text begins with `label`.
   std::shared_ptr<const Pipeline> get(const KernelId& id, std::string_view label);
   [[nodiscard]] GroupLayouts& layouts() { return layouts_; }
   [[nodiscard]] std::uint64_t compiled() const { return compiled_.load(std::memory_order_relaxed); }

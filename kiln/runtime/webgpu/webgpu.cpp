@@ -1,5 +1,7 @@
 #include "kiln/runtime/webgpu/webgpu.hpp"
 
+#include <fmt/format.h>
+
 #include <cstdlib>
 #include <map>
 #include <memory>
@@ -14,7 +16,7 @@
 namespace kiln {
 namespace {
 
-using Key = std::tuple<std::string, AdapterKind, bool>;
+using Key = std::tuple<std::string, AdapterKind, bool, Language>;
 
 struct OpenDevices {
   std::mutex mutex;
@@ -30,18 +32,25 @@ OpenDevices& open_devices() {
 }  // namespace
 
 Device webgpu::device(const webgpu::Options& options) {
+  const Language language = options.language;
+  if (language != Language::wgsl && language != Language::spirv) {
+    throw DeviceError(fmt::format("webgpu: an adapter takes kernels in {} or {}, never in {}",
+                                  to_string(Language::wgsl), to_string(Language::spirv),
+                                  to_string(language)));
+  }
   std::string name = options.adapter;
   if (name.empty()) {
     if (const char* chosen = std::getenv("KILN_ADAPTER")) name = chosen;
   }
   OpenDevices& open = open_devices();
   const std::lock_guard lock(open.mutex);
-  std::weak_ptr<wgpu::WebGpuRuntime>& slot = open.by_options[Key(name, options.kind, options.f16)];
+  std::weak_ptr<wgpu::WebGpuRuntime>& slot =
+      open.by_options[Key(name, options.kind, options.f16, language)];
   if (auto runtime = slot.lock(); runtime && !runtime->lost()) return Device(std::move(runtime));
   const wgpu::Adapter adapter = wgpu::choose_adapter(name, options.kind);
   auto gpu = wgpu::open_gpu(adapter, options.f16);
   trace_by_environment();  // after drivers were loaded, so that it ends before them
-  auto runtime = std::make_shared<wgpu::WebGpuRuntime>(std::move(gpu));
+  auto runtime = std::make_shared<wgpu::WebGpuRuntime>(std::move(gpu), language);
   slot = runtime;
   return Device(std::move(runtime));
 }

@@ -28,6 +28,9 @@ struct Options {
       adapter;  ///< a part of its name, any case; empty: the first GPU, else the first of all
   AdapterKind kind = AdapterKind::any;  ///< only adapters of this kind
   bool f16 = true;                      ///< ask for f16 where the adapter has it
+  /// WGSL or SPIR-V: what kernels the device takes, and no others. Operations that kiln itself
+  /// generates kernels for (elementwise, reductions) are WGSL.
+  Language language = Language::wgsl;
 };
 
 /// The adapters of this machine, in the order they are tried.
@@ -39,8 +42,10 @@ std::vector<AdapterInfo> adapters();
 ///
 ///     Device gpu = webgpu::device();
 ///     Device software = webgpu::device({.adapter = "llvmpipe"});
+///     Device compiled = webgpu::device({.language = Language::spirv});
 ///
-/// Throws DeviceError with the list of adapters where none fits.
+/// Throws DeviceError with the list of adapters where none fits, and for a language that no adapter
+/// takes.
 Device device(const Options& options = {});
 
 }  // namespace webgpu

@@ -12,7 +12,6 @@ namespace {
 
 constexpr std::uint64_t spare_bytes = 256 << 20;
 constexpr std::uint64_t spare_read_bytes = 64 << 20;
-constexpr std::array accepted = {Language::wgsl};
 
 }  // namespace
 
@@ -21,8 +20,9 @@ WebGpuBuffer::WebGpuBuffer(std::shared_ptr<WebGpuRuntime> runtime, MemoryPtr mem
 
 WebGpuBuffer::~WebGpuBuffer() { runtime_->pool().give_back(std::move(memory_)); }
 
-WebGpuRuntime::WebGpuRuntime(std::shared_ptr<Gpu> gpu)
+WebGpuRuntime::WebGpuRuntime(std::shared_ptr<Gpu> gpu, Language language)
     : gpu_(std::move(gpu)),
+      language_(language),
       pipelines_(gpu_),
       pool_(spare_bytes),
       read_pool_(spare_read_bytes),
@@ -31,8 +31,6 @@ WebGpuRuntime::WebGpuRuntime(std::shared_ptr<Gpu> gpu)
       track_(fmt::format("webgpu: {}", gpu_->adapter), [this] { give_to_trace(); }) {}
 
 WebGpuRuntime::~WebGpuRuntime() { track_.gather(); }
-
-std::span<const Language> WebGpuRuntime::languages() const { return accepted; }
 
 BufferPtr WebGpuRuntime::allocate(std::uint64_t bytes) {
   gpu_->check();

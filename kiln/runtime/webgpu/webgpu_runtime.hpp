@@ -37,12 +37,12 @@ class WebGpuBuffer final : public Buffer {
 /// else's launches.
 class WebGpuRuntime final : public Runtime {
  public:
-  explicit WebGpuRuntime(std::shared_ptr<Gpu> gpu);
+  WebGpuRuntime(std::shared_ptr<Gpu> gpu, Language language);
   ~WebGpuRuntime() override;
 
   [[nodiscard]] std::string_view name() const override { return "webgpu"; }
   [[nodiscard]] const std::string& adapter() const override { return gpu_->adapter; }
-  [[nodiscard]] std::span<const Language> languages() const override;
+  [[nodiscard]] std::span<const Language> languages() const override { return {&language_, 1}; }
   [[nodiscard]] const Limits& limits() const override { return gpu_->limits; }
 
   BufferPtr allocate(std::uint64_t bytes) override;
@@ -98,6 +98,7 @@ class WebGpuRuntime final : public Runtime {
                                 std::span<const std::uint64_t> key);
 
   std::shared_ptr<Gpu> gpu_;  // first: released last
+  const Language language_;
   PipelineCache pipelines_;
   MemoryPool pool_;
   MemoryPool read_pool_;
