@@ -6,6 +6,7 @@
 #include "kiln/fusion/inspect.hpp"
 #include "kiln/ops/compare/compare.hpp"
 #include "kiln/ops/create/create.hpp"
+#include "kiln/ops/dlpack/dlpack.hpp"
 #include "kiln/ops/elementwise/elementwise.hpp"
 #include "kiln/ops/gather/gather.hpp"
 #include "kiln/ops/loss/loss.hpp"

@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 
 packages=(g++ cmake ninja-build ccache ca-certificates
           libfmt-dev libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev libcli11-dev nlohmann-json3-dev
-          libdnnl-dev libtbb-dev libhwy-dev libvulkan1 glslang-tools)
+          libdnnl-dev libtbb-dev libhwy-dev libdlpack-dev libvulkan1 glslang-tools)
 if [[ "${1:-}" == test ]]; then
   packages+=(clang-format-19 clang-tidy-19 git)
 fi

@@ -116,7 +116,8 @@ std::vector<std::int32_t> Execution::reusable_inputs(std::size_t n) const {
   };
   const auto ours_alone = [&](std::int32_t value) {
     const StoragePtr& s = batch_.values[at(value)];
-    return s.use_count() == 1 && s->handles == 0 && s->buffer.use_count() == 1;
+    return s.use_count() == 1 && s->handles == 0 && s->buffer.use_count() == 1 &&
+           !s->buffer->frozen();
   };
   std::vector<char> taken(node.in.size());
   std::vector<std::int32_t> out;

@@ -1,4 +1,5 @@
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <memory>
 
@@ -17,12 +18,19 @@ class Buffer {
   /// Distinct for every allocation of a runtime's memory; kept while the pool reuses it.
   [[nodiscard]] std::uint64_t id() const { return id_; }
 
+  /// Whether somebody outside of kiln owns or reads the memory: then no result is put in place of
+  /// what lies there, whoever else has given it up.
+  [[nodiscard]] bool frozen() const { return frozen_.load(std::memory_order_relaxed); }
+  /// From here on, as long as the buffer lives.
+  void freeze() { frozen_.store(true, std::memory_order_relaxed); }
+
  protected:
   Buffer(std::uint64_t size, std::uint64_t id) : size_(size), id_(id) {}
 
  private:
   std::uint64_t size_;
   std::uint64_t id_;
+  std::atomic<bool> frozen_ = false;
 };
 
 using BufferPtr = std::shared_ptr<Buffer>;

@@ -90,7 +90,9 @@ namespace {
 class AdoptedBuffer final : public HostBuffer {
  public:
   AdoptedBuffer(std::byte* data, std::uint64_t size, std::uint64_t id, std::shared_ptr<void> owner)
-      : HostBuffer(data, size, id), owner_(std::move(owner)) {}
+      : HostBuffer(data, size, id), owner_(std::move(owner)) {
+    freeze();
+  }
 
  private:
   std::shared_ptr<void> owner_;

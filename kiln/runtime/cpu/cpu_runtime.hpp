@@ -77,7 +77,7 @@ class CpuRuntime final : public Runtime {
     timed(label, begin);
   }
 
-  /// A buffer over memory of somebody else's, that `owner` keeps.
+  /// A frozen buffer over memory of somebody else's, that `owner` keeps.
   BufferPtr adopt(std::byte* data, std::uint64_t bytes, std::shared_ptr<void> owner);
 
   /// The elements of a buffer. Throws DeviceError for one of another device.

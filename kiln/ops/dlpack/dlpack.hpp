@@ -1,0 +1,42 @@
+#pragma once
+/// Tensors in and out of other libraries without a copy, by DLPack: the struct that NumPy, PyTorch,
+/// JAX and MLX exchange arrays with. Include <dlpack/dlpack.h> to look into it.
+#include "kiln/autodiff/any_tensor.hpp"
+#include "kiln/runtime/cpu/cpu.hpp"
+
+struct DLManagedTensor;
+
+namespace kiln {
+
+/// The elements of a tensor on the cpu device for another library, where they lie: views keep their
+/// strides. Waits until they are computed. Whoever takes it calls its deleter, on any thread, and
+/// the elements stay until then, whatever becomes of `x`. They must not be written to: tensors
+/// share them. kiln puts no result in their place, either.
+///
+///     DLManagedTensor* given = to_dlpack(softmax(x, -1));
+///     their_library_takes(given);   // which calls given->deleter(given) in the end
+///
+/// Throws DeviceError for a tensor of another device (move it with to()), UnsupportedError for a
+/// tracked one (detach() it), DTypeError for bool, of which DLPack has one byte and kiln 32 bits
+/// (cast it), and what went wrong on the way to the elements.
+[[nodiscard]] DLManagedTensor* to_dlpack(const AnyTensor& x);
+
+/// The elements of another library's array as a tensor, where they lie in the host's memory:
+/// float32, float16, int32 or uint32, with any strides that are not negative, of rank up to 8.
+/// `device` is cpu::device() or an adjusted copy of it.
+///
+/// The deleter is called once, when the last tensor over the elements is gone and no queued
+/// operation reads them any more. That may be on any thread and while kiln computes: it must not
+/// call kiln. Until then nobody may write to the elements; kiln does not.
+///
+///     AnyTensor x = from_dlpack(their_library_gives());
+///     AnyTensor y = matmul(x, w);
+///
+/// If it throws, nothing was taken: the array is still the caller's, and its deleter was not
+/// called. Throws DTypeError for other element types, DeviceError for memory of another kind and
+/// for another `device`, ShapeError for negative sizes or strides, a rank above 8 and more than
+/// 2^32 elements, UnsupportedError for a null pointer and for an address that is no multiple of an
+/// element's size.
+[[nodiscard]] AnyTensor from_dlpack(DLManagedTensor* managed, const Device& device = cpu::device());
+
+}  // namespace kiln

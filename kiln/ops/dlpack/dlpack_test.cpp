@@ -1,0 +1,443 @@
+#include "kiln/ops/dlpack/dlpack.hpp"
+
+#include <dlpack/dlpack.h>
+
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <limits>
+#include <numeric>
+#include <thread>
+
+#include "kiln/fusion/inspect.hpp"
+#include "kiln/ops/compare/compare.hpp"
+#include "kiln/ops/create/create.hpp"
+#include "kiln/ops/elementwise/elementwise.hpp"
+#include "kiln/ops/matmul/matmul.hpp"
+#include "kiln/ops/reduce/reduce.hpp"
+#include "kiln/ops/softmax/softmax.hpp"
+#include "kiln/ops/test_support.hpp"
+#include "kiln/runtime/cpu/cpu_runtime.hpp"
+#include "kiln/runtime/webgpu/webgpu.hpp"
+#include "kiln/support/error.hpp"
+
+namespace kiln {
+namespace {
+
+using test::message_of;
+using test::values;
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+Device lazy() { return cpu::device().lazy(); }
+
+template <class T>
+constexpr DLDataType type_of{kDLFloat, 8 * sizeof(T), 1};
+template <>
+constexpr DLDataType type_of<std::int32_t>{kDLInt, 32, 1};
+template <>
+constexpr DLDataType type_of<std::uint32_t>{kDLUInt, 32, 1};
+
+/// Another library's array. It counts how often it was given back, and is not freed by that, so
+/// that a test may look at it afterwards.
+template <class T>
+struct Array {
+  Array(std::vector<T> of, std::vector<std::int64_t> sizes, std::vector<std::int64_t> steps = {})
+      : elements(std::move(of)), shape(std::move(sizes)), strides(std::move(steps)) {
+    tensor().data = elements.data();
+    tensor().device = {kDLCPU, 0};
+    tensor().ndim = static_cast<int>(shape.size());
+    tensor().dtype = type_of<T>;
+    tensor().shape = shape.data();
+    tensor().strides = strides.empty() ? nullptr : strides.data();
+    managed.manager_ctx = this;
+    managed.deleter = [](DLManagedTensor* self) {
+      static_cast<Array*>(self->manager_ctx)->given_back.fetch_add(1);
+    };
+  }
+  Array(const Array&) = delete;
+  Array& operator=(const Array&) = delete;
+  ~Array() = default;
+
+  DLTensor& tensor() { return managed.dl_tensor; }
+
+  std::vector<T> elements;
+  std::vector<std::int64_t> shape;
+  std::vector<std::int64_t> strides;
+  std::atomic<int> given_back = 0;
+  DLManagedTensor managed{};
+};
+
+std::vector<float> counted_to(int count) {
+  std::vector<float> out(static_cast<std::size_t>(count));
+  std::iota(out.begin(), out.end(), 0.F);
+  return out;
+}
+
+void give_back(DLManagedTensor* given) { given->deleter(given); }
+
+/// The exported elements in row-major order, read as another library would.
+template <class T = float>
+std::vector<T> elements_of(const DLManagedTensor& given) {
+  const DLTensor& t = given.dl_tensor;
+  std::int64_t count = 1;
+  for (int axis = 0; axis < t.ndim; ++axis) count *= t.shape[axis];
+  std::vector<T> out;
+  for (std::int64_t i = 0; i < count; ++i) {
+    std::int64_t rest = i;
+    std::int64_t at = 0;
+    for (int axis = t.ndim; axis-- > 0; rest /= t.shape[axis])
+      at += rest % t.shape[axis] * t.strides[axis];
+    out.push_back(
+        reinterpret_cast<const T*>(static_cast<const std::byte*>(t.data) + t.byte_offset)[at]);
+  }
+  return out;
+}
+
+/// What an import of the array says, if it throws E; and that it was not taken.
+template <class E, class T>
+std::string refusal(Array<T>& array, const Device& device = cpu::device()) {
+  std::string message = message_of<E>([&] { (void)from_dlpack(&array.managed, device); });
+  EXPECT_EQ(array.given_back, 0) << message;
+  return message;
+}
+
+TEST(FromDlpack, AnArrayOfAnotherLibraryIsATensorWithoutACopy) {
+  struct Image {  // what the other library calls an array
+    std::vector<float> pixels = {1, 2, 3, 4, 5, 6};
+    std::int64_t shape[2] = {2, 3};
+    DLManagedTensor managed{};
+  };
+  auto* image = new Image;
+  image->managed.dl_tensor = {.data = image->pixels.data(),
+                              .device = {kDLCPU, 0},
+                              .ndim = 2,
+                              .dtype = {kDLFloat, 32, 1},
+                              .shape = image->shape};  // no strides: dense
+  image->managed.manager_ctx = image;
+  image->managed.deleter = [](DLManagedTensor* self) {
+    delete static_cast<Image*>(self->manager_ctx);
+  };
+  const AnyTensor x = from_dlpack(&image->managed);  // `image` ends with the last tensor over it
+
+  const AnyTensor total = sum(x, 1);
+  EXPECT_THAT(values(total), ElementsAre(6, 15));
+}
+
+TEST(FromDlpack, ElementsAreReadWhereTheyLie) {
+  Array<float> array({1, 2, 3}, {3});
+  const AnyTensor x = from_dlpack(&array.managed);
+  const RawTensor raw = x.value().raw();
+  EXPECT_EQ(cpu::host(*raw.runtime)->data_of("test", raw.buffer),
+            reinterpret_cast<std::byte*>(array.elements.data()));
+  EXPECT_EQ(raw.buffer->size(), 12U);
+}
+
+TEST(FromDlpack, TakesEveryElementType) {
+  Array<std::int32_t> i32({-1, 2}, {2});
+  Array<std::uint32_t> u32({1, 4'000'000'000U}, {2});
+  Array<float16> f16({float16(0.5F), float16(-2)}, {2});
+  EXPECT_THAT(from_dlpack(&i32.managed).to_vector<std::int32_t>(), ElementsAre(-1, 2));
+  EXPECT_THAT(from_dlpack(&u32.managed).to_vector<std::uint32_t>(), ElementsAre(1, 4'000'000'000U));
+  const AnyTensor half = from_dlpack(&f16.managed);
+  EXPECT_EQ(half.dtype(), DType::f16);
+  EXPECT_THAT(values(half), ElementsAre(0.5F, -2));
+}
+
+TEST(FromDlpack, StridesAndByteOffsetsCount) {
+  Array<float> columns(counted_to(6), {3, 2}, {1, 3});
+  EXPECT_THAT(values(from_dlpack(&columns.managed)), ElementsAre(0, 3, 1, 4, 2, 5));
+  Array<float> second(counted_to(8), {2, 2}, {4, 2});
+  second.tensor().byte_offset = 4;
+  const AnyTensor x = from_dlpack(&second.managed);
+  EXPECT_THAT(values(x), ElementsAre(1, 3, 5, 7));
+  EXPECT_THAT(values(matmul(x, x)), ElementsAre(16, 24, 40, 64));
+  EXPECT_EQ(x.value().raw().buffer->size(), 28U) << "up to the furthest element";
+  Array<float> repeated({7, 8}, {3, 2}, {0, 1});
+  EXPECT_THAT(values(from_dlpack(&repeated.managed)), ElementsAre(7, 8, 7, 8, 7, 8));
+}
+
+TEST(FromDlpack, WindowsThatOverlapAreOrdinaryTensors) {
+  Array<float> windows(counted_to(6), {4, 3}, {1, 1});
+  const AnyTensor x = from_dlpack(&windows.managed);
+  const AnyTensor same = tensor<float>({0, 1, 2, 1, 2, 3, 2, 3, 4, 3, 4, 5}, {4, 3}, cpu::device());
+  EXPECT_EQ(values(x + 1), values(same + 1));
+  EXPECT_EQ(values(sum(x, 0)), values(sum(same, 0)));
+  EXPECT_EQ(values(softmax(x, -1)), values(softmax(same, -1)));
+  EXPECT_EQ(values(matmul(x, transpose(x))), values(matmul(same, transpose(same))));
+}
+
+TEST(FromDlpack, StridesOfAxesOfSizeOneMayBeAnything) {
+  Array<float> row(counted_to(3), {1, 3, 1}, {-5, 1, std::numeric_limits<std::int64_t>::max()});
+  const AnyTensor x = from_dlpack(&row.managed);
+  EXPECT_EQ(x.value().layout(), Layout::dense({1, 3, 1}));
+  EXPECT_THAT(values(x), ElementsAre(0, 1, 2));
+}
+
+TEST(FromDlpack, RankZeroAndNoElements) {
+  Array<float> scalar({3}, {});
+  scalar.tensor().shape = nullptr;
+  EXPECT_EQ(from_dlpack(&scalar.managed).item(), 3);
+  Array<float> empty({}, {0, 3}, {-3, 1});
+  empty.tensor().data = nullptr;
+  {
+    const AnyTensor x = from_dlpack(&empty.managed);
+    EXPECT_EQ(x.shape(), (Shape{0, 3}));
+    EXPECT_THAT(values(x + 1), IsEmpty());
+    EXPECT_THAT(values(sum(x, 0)), ElementsAre(0, 0, 0));
+    EXPECT_THAT(values(matmul(transpose(x), x)), Each(0));
+  }
+  EXPECT_EQ(empty.given_back, 1);
+}
+
+TEST(FromDlpack, AddressesNeedTheAlignmentOfAnElementOnly) {
+  Array<float> array(counted_to(1000), {999});
+  array.tensor().byte_offset = 4;
+  std::vector<float> expected(array.elements.begin() + 1, array.elements.end());
+  const AnyTensor x = from_dlpack(&array.managed);
+  for (float& v : expected) v = v * 2 + 1;
+  EXPECT_EQ(values(x * 2 + 1), expected);
+}
+
+TEST(FromDlpack, TheDeleterRunsOnceWithTheLastTensor) {
+  Array<float> array(counted_to(4), {2, 2});
+  AnyTensor x = from_dlpack(&array.managed);
+  AnyTensor copy = x;
+  AnyTensor view = transpose(x);
+  x = {};
+  copy = {};
+  EXPECT_THAT(values(view), ElementsAre(0, 2, 1, 3));
+  EXPECT_EQ(array.given_back, 0);
+  view = {};
+  EXPECT_EQ(array.given_back, 1);
+}
+
+TEST(FromDlpack, QueuedOperationsKeepTheElements) {
+  Array<float> array(counted_to(4), {4});
+  const AnyTensor y = from_dlpack(&array.managed, lazy()) + 1;
+  EXPECT_EQ(array.given_back, 0);
+  EXPECT_THAT(values(y), ElementsAre(1, 2, 3, 4));
+  EXPECT_EQ(array.given_back, 1);
+}
+
+TEST(FromDlpack, AnArrayWithoutADeleterIsJustRead) {
+  Array<float> array({1, 2}, {2});
+  array.managed.deleter = nullptr;
+  EXPECT_THAT(values(from_dlpack(&array.managed)), ElementsAre(1, 2));
+}
+
+TEST(FromDlpack, NothingIsWrittenInPlaceOfTheElements) {
+  const auto in_place_after = [](AnyTensor x) {
+    lazy().flush();
+    const AnyTensor y = x + 1;
+    x = {};  // nobody else has its elements now
+    const std::uint64_t in_place = inspect(lazy()).in_place;
+    EXPECT_THAT(values(y), Each(8));
+    return in_place;
+  };
+  EXPECT_EQ(in_place_after(full({1000}, 7, lazy())), 1U) << "what kiln does with its own memory";
+  Array<float> array(std::vector<float>(1000, 7), {1000});
+  EXPECT_EQ(in_place_after(from_dlpack(&array.managed, lazy())), 0U);
+  EXPECT_THAT(array.elements, Each(7));
+  EXPECT_EQ(array.given_back, 1);
+}
+
+TEST(FromDlpack, GradientsAreOnesOwnBusiness) {
+  Array<float> array({1, 2, 3}, {3});
+  const AnyTensor x = from_dlpack(&array.managed, cpu::device().autodiff()).require_grad();
+  EXPECT_THAT(values(sum(x * x).backward().of(x)), ElementsAre(2, 4, 6));
+}
+
+TEST(FromDlpack, RefusesOtherElementTypes) {
+  Array<double> f64({1}, {1});
+  EXPECT_THAT(refusal<DTypeError>(f64),
+              AllOf(HasSubstr("got float64"), HasSubstr("float32, float16, int32 and uint32")));
+  Array<float> array({1}, {1});
+  const auto other = [&](std::uint8_t code, std::uint8_t bits, std::uint16_t lanes = 1) {
+    array.tensor().dtype = {code, bits, lanes};
+    return refusal<DTypeError>(array);
+  };
+  EXPECT_THAT(other(kDLInt, 64), HasSubstr("got int64"));
+  EXPECT_THAT(other(kDLUInt, 8), HasSubstr("got uint8"));
+  EXPECT_THAT(other(kDLBfloat, 16), HasSubstr("got bfloat16"));
+  EXPECT_THAT(other(kDLComplex, 64), HasSubstr("got complex64"));
+  EXPECT_THAT(other(6, 8), HasSubstr("got bool"));
+  EXPECT_THAT(other(kDLFloat, 32, 4), HasSubstr("got float32 of 4 lanes"));
+  EXPECT_THAT(other(200, 8), HasSubstr("got type code 200 of 8 bits"));
+}
+
+TEST(FromDlpack, TakesMemoryOfTheHostOnly) {
+  Array<float> array({1}, {1});
+  const auto of = [&](int type) {
+    std::memcpy(&array.tensor().device.device_type, &type, sizeof(type));
+    return refusal<DeviceError>(array);
+  };
+  EXPECT_THAT(of(kDLCUDA), HasSubstr("got 2 (cuda)"));
+  EXPECT_THAT(of(kDLCUDAManaged), HasSubstr("got 13 (managed memory of cuda)"));
+  EXPECT_THAT(of(77), HasSubstr("got 77 (unknown)"));
+  for (const DLDeviceType pinned : {kDLCUDAHost, kDLROCMHost}) {
+    array.tensor().device.device_type = pinned;
+    EXPECT_EQ(from_dlpack(&array.managed).item(), 1);
+  }
+}
+
+TEST(FromDlpack, RefusesShapesAndStridesItCannotHave) {
+  Array<float> high({1}, std::vector<std::int64_t>(9, 1));
+  EXPECT_THAT(refusal<ShapeError>(high), HasSubstr("rank must be 0 to 8, got 9"));
+  high.tensor().ndim = -1;
+  EXPECT_THAT(refusal<ShapeError>(high), HasSubstr("got -1"));
+  Array<float> negative({1}, {2, -3});
+  EXPECT_THAT(refusal<ShapeError>(negative), HasSubstr("sizes must not be negative, got [2, -3]"));
+  Array<float> shapeless({1}, {1});
+  shapeless.tensor().shape = nullptr;
+  EXPECT_THAT(refusal<ShapeError>(shapeless), HasSubstr("no shape"));
+  Array<float> reversed(counted_to(4), {2, 2}, {2, -1});
+  EXPECT_THAT(refusal<ShapeError>(reversed),
+              AllOf(HasSubstr("strides must not be negative, got [2, -1]"), HasSubstr("[2, 2]")));
+  Array<float> far({1}, {2, 2, 2}, {std::int64_t{1} << 62, std::int64_t{1} << 62, 1});
+  EXPECT_THAT(refusal<ShapeError>(far), HasSubstr("past 2^63 bytes"));
+  Array<float> many({1}, {std::int64_t{1} << 20, std::int64_t{1} << 20}, {0, 0});
+  EXPECT_THAT(refusal<ShapeError>(many), HasSubstr("from_dlpack: f32 [1048576, 1048576]"));
+}
+
+TEST(FromDlpack, RefusesAddressesItCannotRead) {
+  EXPECT_THAT(message_of<UnsupportedError>([] { (void)from_dlpack(nullptr); }), HasSubstr("null"));
+  Array<float> array({1, 2}, {1});
+  array.tensor().byte_offset = 2;
+  EXPECT_THAT(refusal<UnsupportedError>(array),
+              AllOf(HasSubstr("f32 [1]"), HasSubstr("no multiple of their 4 bytes")));
+  array.tensor().data = nullptr;
+  EXPECT_THAT(refusal<UnsupportedError>(array), HasSubstr("has no elements (null)"));
+}
+
+TEST(Dlpack, IsForTheCpuDevice) {
+  Array<float> array({1}, {1});
+  EXPECT_THAT(refusal<DeviceError>(array, webgpu::device()),
+              AllOf(HasSubstr("from_dlpack"), HasSubstr("webgpu"), HasSubstr("to()")));
+  const AnyTensor x = ones({1}, webgpu::device());
+  EXPECT_THAT(message_of<DeviceError>([&] { (void)to_dlpack(x); }),
+              AllOf(HasSubstr("to_dlpack"), HasSubstr("webgpu"), HasSubstr("to(cpu::device())")));
+  DLManagedTensor* given = to_dlpack(x.to(cpu::device()));
+  EXPECT_THAT(elements_of(*given), ElementsAre(1));
+  give_back(given);
+}
+
+TEST(ToDlpack, GivesTheElementsWhereTheyLie) {
+  const AnyTensor x = tensor<float>({1, 2, 3, 4, 5, 6}, {2, 3}, cpu::device());
+  DLManagedTensor* given = to_dlpack(x);
+  const DLTensor& t = given->dl_tensor;
+  const RawTensor raw = x.value().raw();
+  EXPECT_EQ(t.data, cpu::host(*raw.runtime)->data_of("test", raw.buffer));
+  EXPECT_EQ(t.device.device_type, kDLCPU);
+  EXPECT_EQ(t.ndim, 2);
+  EXPECT_THAT(std::vector(t.shape, t.shape + 2), ElementsAre(2, 3));
+  EXPECT_THAT(std::vector(t.strides, t.strides + 2), ElementsAre(3, 1));
+  EXPECT_EQ(t.dtype.code, kDLFloat);
+  EXPECT_EQ(t.dtype.bits, 32);
+  EXPECT_EQ(t.dtype.lanes, 1);
+  EXPECT_EQ(t.byte_offset, 0U);
+  give_back(given);
+}
+
+TEST(ToDlpack, ViewsKeepTheirStrides) {
+  const AnyTensor x = arange(24, cpu::device());
+  for (const AnyTensor& view :
+       {transpose(reshape(x, {4, 6})), slice(reshape(x, {4, 6}), 1, 1, 6, 2),
+        broadcast_to(slice(x, 0, 5, 6), {2, 3}), reshape(slice(x, 0, 3, 4), {}),
+        slice(reshape(x, {4, 6}), 0, 4)}) {
+    DLManagedTensor* given = to_dlpack(view);
+    EXPECT_EQ(elements_of(*given), values(view));
+    give_back(given);
+  }
+}
+
+TEST(ToDlpack, GivesEveryElementTypeButBool) {
+  const auto type_after = [](const AnyTensor& x) {
+    DLManagedTensor* given = to_dlpack(x);
+    const DLDataType type = given->dl_tensor.dtype;
+    give_back(given);
+    return std::array<int, 3>{type.code, type.bits, type.lanes};
+  };
+  const auto of = [](DType dtype) { return ones({2}, cpu::device(), dtype); };
+  EXPECT_THAT(type_after(of(DType::f32)), ElementsAre(kDLFloat, 32, 1));
+  EXPECT_THAT(type_after(of(DType::f16)), ElementsAre(kDLFloat, 16, 1));
+  EXPECT_THAT(type_after(of(DType::i32)), ElementsAre(kDLInt, 32, 1));
+  EXPECT_THAT(type_after(of(DType::u32)), ElementsAre(kDLUInt, 32, 1));
+  EXPECT_THAT(message_of<DTypeError>([&] { (void)to_dlpack(of(DType::boolean)); }),
+              AllOf(HasSubstr("cast it to u32"), HasSubstr("bool [2]")));
+}
+
+TEST(ToDlpack, RunsWhatIsQueued) {
+  const AnyTensor x = full({3}, 2, lazy());
+  DLManagedTensor* given = to_dlpack(x * x + 1);
+  EXPECT_THAT(elements_of(*given), Each(5));
+  give_back(given);
+}
+
+TEST(ToDlpack, RefusesATrackedTensor) {
+  const AnyTensor x = ones({2}, cpu::device().autodiff()).require_grad();
+  EXPECT_THAT(message_of<UnsupportedError>([&] { (void)to_dlpack(x * 2); }),
+              AllOf(HasSubstr("detach()"), HasSubstr("f32 [2]")));
+  DLManagedTensor* given = to_dlpack((x * 2).detach());
+  EXPECT_THAT(elements_of(*given), Each(2));
+  give_back(given);
+}
+
+TEST(ToDlpack, TheElementsLiveUntilTheDeleterIsCalled) {
+  const auto in_use = [] { return cpu::device().runtime().counters().bytes_in_use; };
+  const std::uint64_t before = in_use();
+  DLManagedTensor* given = to_dlpack(full({1 << 16}, 3, lazy()));
+  EXPECT_GE(in_use(), before + (4U << 16U));
+  const AnyTensor others = full({1 << 16}, 4, lazy()) + 1;
+  EXPECT_THAT(values(others), Each(5));
+  EXPECT_THAT(elements_of(*given), Each(3));
+  const std::uint64_t held = in_use();
+  give_back(given);
+  EXPECT_LE(in_use() + (4U << 16U), held);
+}
+
+TEST(ToDlpack, NothingIsWrittenInPlaceOfWhatOthersHave) {
+  AnyTensor x = full({1000}, 7, lazy());
+  DLManagedTensor* given = to_dlpack(x);
+  const AnyTensor y = x + 1;
+  x = {};
+  EXPECT_EQ(inspect(lazy()).in_place, 0U);
+  EXPECT_THAT(values(y), Each(8));
+  EXPECT_THAT(elements_of(*given), Each(7));
+  give_back(given);
+}
+
+TEST(Dlpack, ThereAndBackIsTheSameMemory) {
+  AnyTensor x = tensor<float>({1, 2, 3, 4, 5, 6}, {2, 3}, lazy());
+  AnyTensor back = from_dlpack(to_dlpack(transpose(x)), lazy());
+  EXPECT_EQ(back.shape(), (Shape{3, 2}));
+  const AnyTensor more = x + 1;
+  x = {};
+  EXPECT_THAT(values(more), ElementsAre(2, 3, 4, 5, 6, 7));
+  const AnyTensor twice = back * 2;
+  back = {};
+  EXPECT_THAT(values(twice), ElementsAre(2, 8, 4, 10, 6, 12));
+}
+
+TEST(Dlpack, AnotherThreadReadsWhileKilnComputes) {
+  constexpr int rounds = 50;
+  constexpr std::int64_t count = 4096;
+  for (int i = 0; i < rounds; ++i) {
+    AnyTensor x = full({count}, i, lazy());
+    DLManagedTensor* given = to_dlpack(x);
+    std::thread other([&, given] {
+      const AnyTensor y = from_dlpack(given, lazy());
+      EXPECT_THAT(values(y), Each(i));
+    });
+    const AnyTensor z = x + 1;
+    x = {};
+    EXPECT_THAT(values(z), Each(i + 1));
+    other.join();
+  }
+}
+
+}  // namespace
+}  // namespace kiln
