@@ -18,6 +18,13 @@ struct Mish {
 };
 AnyTensor mish(const AnyTensor& x) { return apply(Mish{}, x); }
 
+TEST(Readme, SeveralDevices) {
+  const Device host = cpu::device();
+  const AnyTensor x = random_normal({4, 4}, 1, host);
+  const AnyTensor y = matmul(x, transpose(x)).to(default_device());
+  EXPECT_EQ(y.shape(), (Shape{4, 4}));
+}
+
 TEST(Readme, AnElementwiseOperationIsOneFunction) {
   const Device device = webgpu::device();
   const AnyTensor x = tensor({-1.F, 0.F, 2.F}, {3}, device);
@@ -28,7 +35,7 @@ TEST(Readme, AnElementwiseOperationIsOneFunction) {
 }
 
 TEST(Readme, GradientsComeFromMarkedLeaves) {
-  const Device device = webgpu::device().autodiff();  // or webgpu::device({.adapter = "llvmpipe"})
+  const Device device = default_device().autodiff();  // or webgpu::device(), cpu::device()
   const AnyTensor x = random_normal({8, 4}, 1, device);
   const AnyTensor w = random_normal({4, 3}, 2, device).require_grad();
 
