@@ -58,6 +58,35 @@ void TileReader::write(std::int64_t first, std::size_t n, const void* from) cons
   }
 }
 
+TileArg TileReader::read(const Block& block, void* buffer) const {
+  if (uniform_) return {base_, true};
+  for (std::size_t row = 0; row < block.rows; ++row) {
+    const std::int64_t first = block.first + static_cast<std::int64_t>(row) * block.pitch;
+    std::byte* to = static_cast<std::byte*>(buffer) + row * block.cols * size_;
+    if (size_ == 2) {
+      gather<std::uint16_t>(0, first, block.cols, to);
+    } else {
+      gather<std::uint32_t>(0, first, block.cols, to);
+    }
+  }
+  return {buffer, false};
+}
+
+void TileReader::write(const Block& block, const void* from) const {
+  for (std::size_t row = 0; row < block.rows; ++row) {
+    write(block.first + static_cast<std::int64_t>(row) * block.pitch, block.cols,
+          static_cast<const std::byte*>(from) + row * block.cols * size_);
+  }
+}
+
+bool TileReader::lies_across() const {
+  if (axes_.rank < 2) return false;
+  const auto strides = axes_.of(operand_);
+  const std::int64_t last = strides.back();
+  const std::int64_t before = strides[axes_.rank - 2];
+  return last > 1 && before > 0 && before < last;
+}
+
 /// Calls f(elements' start, their step, number of the first, count) for every stretch along the
 /// innermost axis.
 template <class Word, class F>
@@ -111,6 +140,26 @@ TileGrid::Range TileGrid::tile(std::int64_t number) const {
   const std::int64_t row = number / parts_;
   const std::int64_t at = number % parts_ * step_;
   return {row * length_ + at, static_cast<std::size_t>(std::min(step_, length_ - at))};
+}
+
+BlockGrid::BlockGrid(const JoinedAxes& axes) {
+  if (axes.rank < 2) return;
+  rows_ = axes.sizes[axes.rank - 2];
+  cols_ = axes.sizes[axes.rank - 1];
+  planes_ = rows_ * cols_ == 0 ? 0 : axes.count() / (rows_ * cols_);
+  down_ = ceil_div(rows_, side);
+  across_ = ceil_div(cols_, side);
+}
+
+bool BlockGrid::useful() const { return rows_ >= side && cols_ >= side && rows_ * cols_ > 4096; }
+
+TileReader::Block BlockGrid::block(std::int64_t number) const {
+  const std::int64_t col = number % across_ * side;
+  const std::int64_t row = number / across_ % down_ * side;
+  const std::int64_t plane = number / (across_ * down_);
+  return {(plane * rows_ + row) * cols_ + col,
+          static_cast<std::size_t>(std::min(side, rows_ - row)),
+          static_cast<std::size_t>(std::min(side, cols_ - col)), cols_};
 }
 
 struct PreparedTape : Prepared {
@@ -194,6 +243,19 @@ void TileProgram::run(State& state, std::int64_t first, std::size_t n, const voi
   }
 }
 
+void TileProgram::run(State& state, const TileReader::Block& block) const {
+  std::uint32_t* buffer = state.buffers.data();
+  for (std::size_t i = 0; i < inputs_.size(); ++i, buffer += Tape::tile)
+    state.args[i] = inputs_[i].read(block, buffer);
+  for (void*& result : state.results) {
+    result = buffer;
+    buffer += Tape::tile;
+  }
+  prepared_->tape.run(state.tape, std::span(state.args).first(inputs_.size()), state.results,
+                      block.rows * block.cols);
+  for (std::size_t r = 0; r < results_.size(); ++r) results_[r].write(block, state.results[r]);
+}
+
 std::int64_t TileProgram::grain() const {
   constexpr std::int64_t steps = 128;  // of one tile each: some ten microseconds
   return std::max<std::int64_t>(
@@ -212,6 +274,14 @@ void TileProgram::run_all(std::int64_t first, std::int64_t count, const std::byt
 }
 
 void TileProgram::run_all() const {
+  const BlockGrid blocks(axes_);
+  if (blocks.useful() && std::ranges::any_of(inputs_, &TileReader::lies_across)) {
+    cpu::parallel_for(blocks.count(), grain(), [&](std::int64_t begin, std::int64_t end) {
+      State state(*this);
+      for (std::int64_t b = begin; b < end; ++b) run(state, blocks.block(b));
+    });
+    return;
+  }
   const TileGrid grid(axes_);
   cpu::parallel_for(grid.count(), grain(), [&](std::int64_t begin, std::int64_t end) {
     State state(*this);

@@ -24,6 +24,19 @@ class TileReader {
                              void* buffer) const;
   /// Puts n elements to where read() would find them.
   void write(std::int64_t first, std::size_t n, const void* from) const;
+  /// The same of a block: `rows` stretches of `cols` elements, `pitch` apart, one after the other
+  /// in the tile.
+  struct Block {
+    std::int64_t first = 0;
+    std::size_t rows = 0;
+    std::size_t cols = 0;
+    std::int64_t pitch = 0;
+  };
+  [[nodiscard]] TileArg read(const Block& block, void* buffer) const;
+  void write(const Block& block, const void* from) const;
+  /// Whether elements that are neighbours along the axis before the last lie closer together than
+  /// those along the last.
+  [[nodiscard]] bool lies_across() const;
   /// Where elements [first, ...) can be written in place; null where they do not lie together.
   [[nodiscard]] void* direct(std::int64_t first) const {
     return linear_ ? base_ + static_cast<std::size_t>(first) * size_ : nullptr;
@@ -67,6 +80,26 @@ class TileGrid {
   std::int64_t parts_ = 1;  ///< of a row
   std::int64_t length_ = 0;
   std::int64_t step_ = 0;
+};
+
+/// A space of elements cut into blocks of the two innermost axes: for operands that lie across, of
+/// which a tile along one row would take one element from each of many cache lines.
+class BlockGrid {
+ public:
+  explicit BlockGrid(const JoinedAxes& axes);
+  /// Whether blocks are worth while: both axes are long.
+  [[nodiscard]] bool useful() const;
+  [[nodiscard]] std::int64_t count() const { return planes_ * down_ * across_; }
+  [[nodiscard]] TileReader::Block block(std::int64_t number) const;
+
+ private:
+  static constexpr std::int64_t side = 32;
+  static_assert(side * side <= static_cast<std::int64_t>(Tape::tile));
+  std::int64_t rows_ = 0;
+  std::int64_t cols_ = 0;
+  std::int64_t planes_ = 0;
+  std::int64_t down_ = 0;
+  std::int64_t across_ = 0;
 };
 
 /// A tape and what its cache key must keep alive.
@@ -119,6 +152,7 @@ class TileProgram {
   void run_all() const;
 
  private:
+  void run(State& state, const TileReader::Block& block) const;
   /// Tiles that are worth a thread's while.
   [[nodiscard]] std::int64_t grain() const;
 
