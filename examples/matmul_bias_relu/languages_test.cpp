@@ -79,8 +79,8 @@ TEST_F(SpirvDevice, RefusesAnOperationInWgslAlone) {
   EXPECT_EQ(
       message_of<UnsupportedError>([&] { return tiled_matmul_bias_relu(x, x, x).to_vector(); }),
       "tiled_matmul_bias_relu: it has no kernel for this device: webgpu: " + spirv_.adapter() +
-          " takes kernels in SPIR-V, the operation offers WGSL. Give it a kernel in SPIR-V, "
-          "or let the device fall back to its reference: device.fallback(true)");
+          " takes kernels in SPIR-V, the operation offers WGSL and C++. Give it a kernel in "
+          "SPIR-V, or let the device fall back to its reference: device.fallback(true)");
 }
 
 TEST_F(SpirvDevice, RefusesGeneratedKernelsAndKeepsTheRest) {

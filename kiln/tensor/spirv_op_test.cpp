@@ -19,6 +19,11 @@ const Device& spirv_device() {
   return opened;
 }
 
+const Device& wgsl_device() {
+  static const Device opened = webgpu::device();
+  return opened;
+}
+
 template <class T>
 struct Both {
   T sum;
@@ -106,7 +111,8 @@ TEST(SpirvOp, ADeviceGetsTheFirstCandidateInItsLanguage) {
     later.params = {{"count", 0}};
     return std::vector{in_spirv(x), in_wgsl(x), later};
   };
-  EXPECT_THAT(values(apply(Custom<rule>{}, make<float>({1, 2}, {2}))), ElementsAre(101, 102));
+  EXPECT_THAT(values(apply(Custom<rule>{}, make<float>({1, 2}, {2}, wgsl_device()))),
+              ElementsAre(101, 102));
   EXPECT_THAT(refusal<rule>(), StartsWith("custom: sum_and_difference.comp: "));
 }
 
@@ -120,7 +126,7 @@ TEST(SpirvOp, AnOperationWithoutAnAcceptedKernelIsRefusedWithBothSidesAndTheWays
                 " takes kernels in SPIR-V, the operation offers WGSL. Give it a kernel in SPIR-V, "
                 "or let the device fall back to its reference: device.fallback(true)");
   constexpr auto spirv = [](const Operand& x) { return std::vector{in_spirv(x)}; };
-  EXPECT_EQ(unsupported<spirv>(test::device()),
+  EXPECT_EQ(unsupported<spirv>(wgsl_device()),
             "custom: it has no kernel for this device: " + adapter +
                 " takes kernels in WGSL, the operation offers SPIR-V. Give it a kernel in WGSL, "
                 "or let the device fall back to its reference: device.fallback(true)");
@@ -214,7 +220,7 @@ TEST(SpirvOp, TakesNoNeighbourIntoItsStore) {
   const auto takes = [&](const Device& device) {
     return dispatch::takes_finish(detail::table_of<Custom<rule>>, &op, device.runtime(), in, out);
   };
-  EXPECT_TRUE(takes(test::device()));
+  EXPECT_TRUE(takes(wgsl_device()));
   EXPECT_FALSE(takes(spirv_device()));
 }
 
@@ -244,7 +250,7 @@ TEST(SpirvOp, AClientLaunchesModulesBoundByTheirOwnDeclarations) {
             "by_hand: add_one.comp declares 2 storage buffers, but 1 are given");
   const KernelSource wgsl = KernelSource::wgsl("@compute @workgroup_size(1) fn main() {}");
   EXPECT_THAT(message_of<UnsupportedError>([&] { client.launch(wgsl, {1, 1, 1}, {1, 1, 1}, {}); }),
-              StartsWith("by_hand: its kernel is written in WGSL"));
+              StartsWith("by_hand: kernel.wgsl is WGSL; webgpu: "));
 }
 
 /// An elementwise operation: kiln makes its kernel, in WGSL.
