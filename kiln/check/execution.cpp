@@ -49,8 +49,11 @@ class Execution {
   bool forward() {
     try {
       make_inputs();
-      const std::vector<AnyTensor> given = chained(leaves_);
-      out_ = chained(op_.run(given));
+      // What comes before keeps the values, which may have to lie in a range; what comes after does
+      // not: applied too early or twice, it shows.
+      const std::vector<AnyTensor> given =
+          chained(leaves_, [](const AnyTensor& t) { return t * 1.0; });
+      out_ = chained(op_.run(given), [](const AnyTensor& t) { return t * 1.5 - 0.25; });
       for (std::size_t i = 0; i < out_.size(); ++i) {
         result_.out.push_back(download(out_[i]));
         note_unwritten(result_.out[i], name_of(op_.outputs, i, "out"));
@@ -79,10 +82,11 @@ class Execution {
     given_.insert(given_.end(), poison.allocations().begin(), poison.allocations().end());
   }
 
-  std::vector<AnyTensor> chained(const std::vector<AnyTensor>& tensors) const {
+  std::vector<AnyTensor> chained(const std::vector<AnyTensor>& tensors,
+                                 AnyTensor (*neighbour)(const AnyTensor&)) const {
     if (!setup_.in_a_chain) return tensors;
     std::vector<AnyTensor> through;
-    for (const AnyTensor& t : tensors) through.push_back(is_float(t.dtype()) ? t * 1.0 : t);
+    for (const AnyTensor& t : tensors) through.push_back(is_float(t.dtype()) ? neighbour(t) : t);
     return through;
   }
 

@@ -44,9 +44,10 @@ struct Bounds {
     cpu::with_float(x.dtype(), [&](auto element) {
       using T = decltype(element);
       for (std::size_t i = 0; i < static_cast<std::size_t>(out.count); ++i) {
-        const auto& [low, high] = std::minmax<float>(x.dense<T>()[i], y.dense<T>()[i]);
-        out.lo.dense<T>()[i] = T(low);
-        out.hi.dense<float>()[i] = high;
+        const auto a = static_cast<float>(x.dense<T>()[i]);
+        const auto b = static_cast<float>(y.dense<T>()[i]);
+        out.lo.dense<T>()[i] = T(std::min(a, b));
+        out.hi.dense<float>()[i] = std::max(a, b);
       }
     });
   }

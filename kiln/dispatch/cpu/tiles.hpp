@@ -132,12 +132,8 @@ class TileProgram {
   TileProgram& operator=(const TileProgram&) = delete;
 
   /// What one thread needs to run it.
-  class State {
-   public:
+  struct State {
     explicit State(const TileProgram& program);
-
-   private:
-    friend class TileProgram;
     Tape::State tape;
     std::vector<std::uint32_t> buffers;  ///< a tile for each input, then for each result
     std::vector<TileArg> args;
