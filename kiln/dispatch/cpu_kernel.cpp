@@ -9,24 +9,6 @@
 #include "kiln/support/error.hpp"
 
 namespace kiln::cpu {
-namespace {
-
-std::int64_t matrices(const Shape& shape) {
-  return Operand{{}, DType::f32, Layout::dense(shape)}.batch();
-}
-
-void* start(std::string_view op, std::string_view name, const RawTensor& t, DType asked) {
-  const bool words = t.dtype == DType::boolean && asked == DType::u32;
-  if (t.dtype != asked && !words) {
-    throw DTypeError(fmt::format("{}: '{}' is {}, the kernel asks for its elements as {}", op, name,
-                                 to_string(t.spec()), to_string(asked)));
-  }
-  std::byte* data = host(*t.runtime)->data_of(op, t.buffer);
-  return data + t.layout.offset * static_cast<std::int64_t>(size_of(t.dtype));
-}
-
-}  // namespace
-
 std::int64_t detail::matrix_start(const Layout& layout, std::int64_t batch, const Shape& out) {
   std::int64_t start = 0;
   for (int axis = -3; axis >= -out.rank(); --axis) {
@@ -47,27 +29,26 @@ Layout detail::last_two(const Layout& layout) {
   return matrix;
 }
 
-Input::Input(std::string_view op, std::string_view name, RawTensor tensor)
+Argument::Argument(std::string_view op, std::string_view name, RawTensor tensor)
     : op_(op), name_(name), tensor_(std::move(tensor)) {}
 
-std::int64_t Input::batch() const { return matrices(shape()); }
+std::int64_t Argument::batch() const { return Operand{name_, dtype(), tensor_.layout}.batch(); }
 
-std::size_t Input::count() const { return static_cast<std::size_t>(shape().elements()); }
-
-const void* Input::elements(DType dtype) const { return start(op_, name_, tensor_, dtype); }
-
-const void* Input::dense_elements(DType dtype) const {
-  if (tensor_.layout.is_dense()) return elements(dtype);
-  if (copy_.buffer == nullptr) copy_ = dispatch::make_dense(tensor_);
-  return start(op_, name_, copy_, dtype);
+void* Argument::elements(const RawTensor& t, DType asked) const {
+  const bool words = t.dtype == DType::boolean && asked == DType::u32;
+  if (t.dtype != asked && !words) {
+    throw DTypeError(fmt::format("{}: '{}' is {}, the kernel asks for its elements as {}", op_,
+                                 name_, to_string(t.spec()), to_string(asked)));
+  }
+  std::byte* data = host(*t.runtime)->data_of(op_, t.buffer);
+  return data + t.layout.offset * static_cast<std::int64_t>(size_of(t.dtype));
 }
 
-Output::Output(std::string_view op, std::string_view name, RawTensor tensor, Sink* sink)
-    : op_(op), name_(name), tensor_(std::move(tensor)), sink_(sink) {}
-
-std::int64_t Output::batch() const { return matrices(shape()); }
-
-void* Output::elements(DType dtype) const { return start(op_, name_, tensor_, dtype); }
+const RawTensor& Input::made_dense() const {
+  if (tensor_.layout.is_dense()) return tensor_;
+  if (copy_.buffer == nullptr) copy_ = dispatch::make_dense(tensor_);
+  return copy_;
+}
 
 void zero(const Output& out) {
   const RawTensor& t = out.raw();
@@ -80,9 +61,10 @@ void copy(const Input& from, const RawTensor& to) {
 }
 
 void Output::commit(std::int64_t first, std::int64_t elements) const {
-  if (first < 0 || elements < 0 || first > count() || elements > count() - first) {
+  const std::int64_t all = shape().elements();
+  if (first < 0 || elements < 0 || first > all || elements > all - first) {
     throw KernelError(fmt::format("{}: output '{}' has {} elements; {} from {} on are committed",
-                                  op_, name_, count(), elements, first));
+                                  op_, name_, all, elements, first));
   }
   if (sink_ != nullptr) sink_->commit(first, elements);
 }

@@ -50,11 +50,9 @@ class Strided {
   Layout layout_;
 };
 
-/// An input as a `cpu_kernel` rule sees it.
-class Input {
+/// A tensor as a `cpu_kernel` rule sees it.
+class Argument {
  public:
-  Input(std::string_view op, std::string_view name, RawTensor tensor);
-
   [[nodiscard]] DType dtype() const { return tensor_.dtype; }
   [[nodiscard]] const Shape& shape() const { return tensor_.shape(); }
   [[nodiscard]] TensorSpec spec() const { return tensor_.spec(); }
@@ -63,55 +61,62 @@ class Input {
   [[nodiscard]] std::int64_t dim(int axis) const { return shape()[axis]; }
   /// How many matrices it holds: the product of all sizes but the last two.
   [[nodiscard]] std::int64_t batch() const;
+  /// The tensor itself, for kiln's own functions on it.
+  [[nodiscard]] const RawTensor& raw() const { return tensor_; }
+
+ protected:
+  Argument() = default;
+  Argument(std::string_view op, std::string_view name, RawTensor tensor);
+  /// Where the elements of `t`, which is this tensor or a copy of it, begin. Throws DTypeError for
+  /// another dtype than its own, but for u32 of a bool.
+  [[nodiscard]] void* elements(const RawTensor& t, DType dtype) const;
+  [[nodiscard]] std::size_t count() const { return static_cast<std::size_t>(shape().elements()); }
+
+  std::string_view op_;
+  std::string_view name_;
+  RawTensor tensor_;
+};
+
+/// An input.
+class Input : public Argument {
+ public:
+  Input(std::string_view op, std::string_view name, RawTensor tensor)
+      : Argument(op, name, std::move(tensor)) {}
 
   /// The elements in order; copied first unless they lie so. T is the element type, and
   /// std::uint32_t for a bool: 0 is false. Throws DTypeError for another one.
   template <class T>
   [[nodiscard]] std::span<const T> dense() const {
-    return {static_cast<const T*>(dense_elements(dtype_of<T>)), count()};
+    return {static_cast<const T*>(elements(made_dense(), dtype_of<T>)), count()};
   }
   /// The elements where they lie: nothing is copied.
   template <class T>
   [[nodiscard]] Strided<const T> strided() const {
-    return {static_cast<const T*>(elements(dtype_of<T>)), tensor_.layout};
+    return {static_cast<const T*>(elements(tensor_, dtype_of<T>)), tensor_.layout};
   }
-  /// The tensor itself, for kiln's own functions on it.
-  [[nodiscard]] const RawTensor& raw() const { return tensor_; }
 
  private:
-  [[nodiscard]] const void* dense_elements(DType dtype) const;
-  [[nodiscard]] const void* elements(DType dtype) const;
-  [[nodiscard]] std::size_t count() const;
+  [[nodiscard]] const RawTensor& made_dense() const;
 
-  std::string_view op_;
-  std::string_view name_;
-  RawTensor tensor_;
   mutable RawTensor copy_;  ///< dense, once somebody wanted it so
 };
 
 /// What a kernel's results go through on their way to memory.
 class Sink;
 
-/// A result as a `cpu_kernel` rule sees it: dense memory to be written.
-class Output {
+/// A result: dense memory to be written.
+class Output : public Argument {
  public:
   Output() = default;
-  Output(std::string_view op, std::string_view name, RawTensor tensor, Sink* sink);
-
-  [[nodiscard]] DType dtype() const { return tensor_.dtype; }
-  [[nodiscard]] const Shape& shape() const { return tensor_.shape(); }
-  [[nodiscard]] TensorSpec spec() const { return tensor_.spec(); }
-  [[nodiscard]] int rank() const { return shape().rank(); }
-  [[nodiscard]] std::int64_t dim(int axis) const { return shape()[axis]; }
-  [[nodiscard]] std::int64_t batch() const;
+  Output(std::string_view op, std::string_view name, RawTensor tensor, Sink* sink)
+      : Argument(op, name, std::move(tensor)), sink_(sink) {}
 
   /// Its elements, undefined at the start. Throws DTypeError where T is not its element type
   /// (std::uint32_t for a bool).
   template <class T>
   [[nodiscard]] std::span<T> dense() const {
-    return {static_cast<T*>(elements(dtype_of<T>)), static_cast<std::size_t>(count())};
+    return {static_cast<T*>(elements(tensor_, dtype_of<T>)), count()};
   }
-  [[nodiscard]] const RawTensor& raw() const { return tensor_; }
 
   /// Says that elements [first, first + count) are as they shall be and will neither be written nor
   /// read again. Neighbours that were fused into the operation are applied to them now, while they
@@ -120,12 +125,6 @@ class Output {
   void commit(std::int64_t first, std::int64_t count) const;
 
  private:
-  [[nodiscard]] void* elements(DType dtype) const;
-  [[nodiscard]] std::int64_t count() const { return shape().elements(); }
-
-  std::string_view op_;
-  std::string_view name_;
-  RawTensor tensor_;
   Sink* sink_ = nullptr;
 };
 

@@ -81,7 +81,9 @@ void run_on_host(cpu::CpuRuntime& runtime, const TileProgram::Call& call) {
   runtime.run(call.op, [&] { TileProgram(runtime, call).run_all(); });
 }
 
-const BodyPtr& identity() {
+}  // namespace
+
+const BodyPtr& identity_body() {
   static const BodyPtr body = [] {
     ExprGraph graph;
     const std::int32_t root = graph.input(0).id();
@@ -89,8 +91,6 @@ const BodyPtr& identity() {
   }();
   return body;
 }
-
-}  // namespace
 
 std::vector<RawTensor> run_elementwise(std::string_view op, const std::shared_ptr<Runtime>& runtime,
                                        const BodyPtr& body, std::span<const double> params,
@@ -126,16 +126,19 @@ std::vector<RawTensor> run_elementwise(std::string_view op, const std::shared_pt
 
 RawTensor make_dense(const RawTensor& x) {
   if (x.layout.is_dense() && x.layout.offset == 0) return x;
-  return run_elementwise("contiguous", x.runtime, identity(), {}, {&x, 1}, x.shape(), {&x.dtype, 1})
+  return run_elementwise("contiguous", x.runtime, identity_body(), {}, {&x, 1}, x.shape(),
+                         {&x.dtype, 1})
       .front();
 }
 
 void copy_into(const RawTensor& x, const RawTensor& target) {
   const std::array layouts{x.layout, target.layout};
   if (cpu::CpuRuntime* host = cpu::host(*x.runtime)) {
-    return run_on_host(*host, {"copy", identity(), {}, {&x, 1}, {&target, 1}, x.shape(), layouts});
+    return run_on_host(*host,
+                       {"copy", identity_body(), {}, {&x, 1}, {&target, 1}, x.shape(), layouts});
   }
-  launch(*x.runtime, {"copy", identity(), {}, {&x, 1}, {&target, 1}, collapse(x.shape(), layouts)},
+  launch(*x.runtime,
+         {"copy", identity_body(), {}, {&x, 1}, {&target, 1}, collapse(x.shape(), layouts)},
          x.shape().elements());
 }
 

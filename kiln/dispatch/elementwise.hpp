@@ -19,6 +19,9 @@ std::vector<RawTensor> run_elementwise(std::string_view op, const std::shared_pt
                                        std::span<const DType> dtypes,
                                        std::span<const std::int32_t> in_place = {});
 
+/// The function whose result is its one input.
+const BodyPtr& identity_body();
+
 /// The same values, dense from the start of a buffer: `x` itself where it is so already.
 RawTensor make_dense(const RawTensor& x);
 

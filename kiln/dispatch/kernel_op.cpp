@@ -9,6 +9,7 @@
 #include "kiln/dispatch/kernel_cache.hpp"
 #include "kiln/dispatch/kernel_store.hpp"
 #include "kiln/dispatch/op_table.hpp"
+#include "kiln/dispatch/operands.hpp"
 #include "kiln/support/error.hpp"
 
 namespace kiln::dispatch {
@@ -48,22 +49,6 @@ std::string key_of(const OpTable& table, const void* op, std::span<const RawTens
   }
   if (finish != nullptr) finish->append_key(key);
   return key;
-}
-
-std::vector<Operand> operands(std::span<const std::string_view> names,
-                              std::span<const RawTensor> tensors) {
-  std::vector<Operand> out;
-  for (std::size_t i = 0; i < tensors.size(); ++i)
-    out.push_back({names[i], tensors[i].dtype, tensors[i].layout});
-  return out;
-}
-
-std::vector<Operand> operands(std::span<const std::string_view> names,
-                              std::span<const TensorSpec> specs) {
-  std::vector<Operand> out;
-  for (std::size_t i = 0; i < specs.size(); ++i)
-    out.push_back({names[i], specs[i].dtype, Layout::dense(specs[i].shape)});
-  return out;
 }
 
 bool accepts(const Runtime& runtime, Language language) {
@@ -264,8 +249,7 @@ std::optional<int> takes_finish(const OpTable& table, const void* op, const Runt
   }
   if (table.webgpu_forward != nullptr || table.webgpu_kernel == nullptr || out.size() != 1)
     return {};
-  std::vector<Operand> in(inputs.begin(), inputs.end());
-  for (std::size_t i = 0; i < in.size(); ++i) in[i].name = table.inputs[i];
+  const std::vector<Operand> in = renamed(table.inputs, inputs);
   const auto candidates =
       table.webgpu_kernel(op, in, operands(table.outputs, out), runtime.limits());
   const webgpu::Launch* launch = first_willing(runtime, candidates);

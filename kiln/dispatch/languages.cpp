@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "kiln/dispatch/op_table.hpp"
+#include "kiln/dispatch/operands.hpp"
 #include "kiln/runtime/cpu/cpu_runtime.hpp"
 
 namespace kiln::dispatch {
@@ -9,20 +10,11 @@ namespace {
 constexpr unsigned bit(Language language) { return 1U << static_cast<unsigned>(language); }
 constexpr unsigned any = ~0U;
 
-std::vector<Operand> operands(std::span<const std::string_view> names,
-                              std::span<const TensorSpec> specs) {
-  std::vector<Operand> out;
-  for (std::size_t i = 0; i < specs.size(); ++i)
-    out.push_back({names[i], specs[i].dtype, Layout::dense(specs[i].shape)});
-  return out;
-}
-
 unsigned languages_of_kernel(const OpTable& table, const void* op, const Runtime& runtime,
                              std::span<const Operand> inputs, std::span<const TensorSpec> out) {
   unsigned known = table.webgpu_languages->load(std::memory_order_relaxed);
   if (known != 0) return known;
-  std::vector<Operand> in(inputs.begin(), inputs.end());
-  for (std::size_t i = 0; i < in.size(); ++i) in[i].name = table.inputs[i];
+  const std::vector<Operand> in = renamed(table.inputs, inputs);
   try {
     const auto results = operands(table.outputs, out);
     for (const webgpu::Launch& launch : table.webgpu_kernel(op, in, results, runtime.limits()))

@@ -6,6 +6,7 @@
 
 #include "kiln/dispatch/cpu/combine.hpp"
 #include "kiln/dispatch/cpu/finish.hpp"
+#include "kiln/dispatch/elementwise.hpp"
 #include "kiln/kernel/launch.hpp"
 #include "kiln/runtime/cpu/parallel.hpp"
 
@@ -42,7 +43,7 @@ class HostReduction {
     }
     if (call.before != nullptr || call.dtype == DType::f16) {
       const TapeResult element{call.dtype, false};
-      const BodyPtr& body = call.before != nullptr ? call.before : identity();
+      const BodyPtr& body = call.before != nullptr ? call.before : identity_body();
       before_ = prepare_tape(runtime, call.op, body, dtypes, {&element, 1});
       params_ = param_words(call.op, call.params, *before_);
     }
@@ -82,15 +83,6 @@ class HostReduction {
     std::vector<Partial> partials;
     HostFinish::State finish;
   };
-
-  static const BodyPtr& identity() {
-    static const BodyPtr body = [] {
-      ExprGraph graph;
-      const std::int32_t root = graph.input(0).id();
-      return make_body(graph, 1, 0, {&root, 1});
-    }();
-    return body;
-  }
 
   /// Elements moved for one that is used, by the step of the largest operand.
   static std::int64_t cost_along(const JoinedAxes& axes) {

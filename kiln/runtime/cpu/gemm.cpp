@@ -90,7 +90,7 @@ Slicing slicing_of(const Sizes& s, std::int64_t threads) {
 
   Slicing best{s.m, s.n, 1, 1};
   double best_cost = -1;
-  for (std::int64_t cols = count; cols >= 1; --cols) {
+  for (std::int64_t cols = 1; cols <= count; ++cols) {  // whole rows rather than parts of them
     const std::int64_t rows = count / cols;
     const std::int64_t height = std::min(s.m, round_up((s.m + rows - 1) / rows, row_step));
     const std::int64_t width = std::min(s.n, round_up((s.n + cols - 1) / cols, col_step));

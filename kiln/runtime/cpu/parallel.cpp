@@ -22,17 +22,14 @@ void detail::parallel(std::int64_t count, std::int64_t grain, RangeFunction call
     call(f, 0, count);
     return;
   }
-  tbb::parallel_for(
-      tbb::blocked_range<std::int64_t>(0, parts, 1),
-      [&](const tbb::blocked_range<std::int64_t>& range) {
-        for (std::int64_t part = range.begin(); part < range.end(); ++part) {
-          const auto at = [&](std::int64_t p) {
-            return count / parts * p + std::min(p, count % parts);
-          };
-          call(f, at(part), at(part + 1));
-        }
-      },
-      tbb::simple_partitioner());
+  const auto at = [&](std::int64_t part) {
+    return count / parts * part + std::min(part, count % parts);
+  };
+  const auto run = [&](std::int64_t part) { call(f, at(part), at(part + 1)); };
+  // Isolated: a caller that holds a lock must not be handed an outside task that wants it while it
+  // waits.
+  tbb::this_task_arena::isolate(
+      [&] { tbb::parallel_for<std::int64_t>(0, parts, run, tbb::simple_partitioner()); });
 }
 
 int threads() { return tbb::this_task_arena::max_concurrency(); }

@@ -1,0 +1,37 @@
+#pragma once
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "kiln/dispatch/raw_tensor.hpp"
+#include "kiln/kernel/launch.hpp"
+
+namespace kiln::dispatch {
+
+/// Tensors as a kernel rule sees them.
+inline std::vector<Operand> operands(std::span<const std::string_view> names,
+                                     std::span<const RawTensor> tensors) {
+  std::vector<Operand> out;
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    out.push_back({names[i], tensors[i].dtype, tensors[i].layout});
+  return out;
+}
+
+/// Dense ones of which the specs are known.
+inline std::vector<Operand> operands(std::span<const std::string_view> names,
+                                     std::span<const TensorSpec> specs) {
+  std::vector<Operand> out;
+  for (std::size_t i = 0; i < specs.size(); ++i)
+    out.push_back({names[i], specs[i].dtype, Layout::dense(specs[i].shape)});
+  return out;
+}
+
+/// The same operands under these names.
+inline std::vector<Operand> renamed(std::span<const std::string_view> names,
+                                    std::span<const Operand> given) {
+  std::vector<Operand> out(given.begin(), given.end());
+  for (std::size_t i = 0; i < out.size(); ++i) out[i].name = names[i];
+  return out;
+}
+
+}  // namespace kiln::dispatch
