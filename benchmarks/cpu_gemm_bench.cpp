@@ -27,10 +27,10 @@ std::vector<float> values(std::int64_t count) {
 }
 
 void multiply(const Product& p, const std::vector<float>& a, const std::vector<float>& b,
-              std::vector<float>& out, const GemmFinish& finish = {}) {
+              std::vector<float>& out) {
   const GemmOperand left{a.data(), p.a_transposed ? 1 : p.k, p.a_transposed ? p.m : 1};
   const GemmOperand right{b.data(), p.b_transposed ? 1 : p.n, p.b_transposed ? p.k : 1};
-  gemm(p.m, p.n, p.k, left, right, out.data(), p.n, finish);
+  gemm(p.m, p.n, p.k, left, right, out.data(), p.n);
 }
 
 /// Times `run` on that many threads.
@@ -60,26 +60,6 @@ void product(benchmark::State& state) {
   std::vector<float> out(static_cast<std::size_t>(p.m * p.n));
   measure(state, static_cast<int>(state.range(5)), operations_of(p),
           [&] { multiply(p, a, b, out); });
-}
-
-/// relu(a * b + bias). Arguments: n, threads.
-void product_bias_relu(benchmark::State& state) {
-  const std::int64_t n = state.range(0);
-  const std::vector<float> a = values(n * n);
-  const std::vector<float> b = values(n * n);
-  const std::vector<float> bias = values(n);
-  std::vector<float> out(a.size());
-  const auto finish = [&](const GemmBlock& part) {
-    for (std::int64_t i = part.row; i < part.row + part.rows; ++i) {
-      float* row = out.data() + i * n + part.col;
-      for (std::int64_t j = 0; j < part.cols; ++j) {
-        row[j] = std::max(row[j] + bias.data()[part.col + j], 0.0F);
-      }
-    }
-  };
-  const Product p{n, n, n, false, false};
-  measure(state, static_cast<int>(state.range(1)), operations_of(p),
-          [&] { multiply(p, a, b, out, finish); });
 }
 
 /// All products of a step of the network 64-256-256-10, batch 128. Argument: threads.
@@ -116,7 +96,6 @@ void shapes(benchmark::internal::Benchmark* bench) {
   }
 }
 BENCHMARK(product)->Apply(shapes)->UseRealTime();
-BENCHMARK(product_bias_relu)->Args({1024, 2})->Args({1024, 1})->UseRealTime();
 BENCHMARK(training_step)->Arg(2)->Arg(1)->UseRealTime();
 
 }  // namespace

@@ -46,7 +46,7 @@ TEST(DigitsData, IsShuffledAlikeOnEveryMachine) {
 
 TEST(DigitsTraining, LowersTheLossAndRepeatsItselfExactly) {
   const Digits digits = load_digits();
-  const Device device = webgpu::device().autodiff();
+  const Device device = default_device().autodiff();
   const TrainingOptions options{.epochs = 2};
   const Trained once = train(digits, device, options, ignore);
   const Trained again = train(digits, device, options, ignore);
@@ -65,12 +65,12 @@ TEST(DigitsTraining, AQueuedStepIsAtMostAThirdOfTheLaunches) {
   const auto launches = [&](const Device& device) {
     return train(digits, device.autodiff(), {.epochs = 1}, ignore).launches_per_step;
   };
-  EXPECT_LE(3 * launches(webgpu::device().lazy()), launches(webgpu::device().eager()));
+  EXPECT_LE(3 * launches(default_device().lazy()), launches(default_device().eager()));
 }
 
 TEST(DigitsTraining, HoldsNoGraphBeyondAStep) {
   const Digits digits = load_digits();
-  const Device device = webgpu::device().autodiff();
+  const Device device = default_device().autodiff();
   const auto in_use = [&] { return device.runtime().counters().bytes_in_use; };
   std::uint64_t first = 0;
   train(digits, device, {.epochs = 3}, [&](const Epoch& epoch) {
@@ -81,7 +81,7 @@ TEST(DigitsTraining, HoldsNoGraphBeyondAStep) {
 
 TEST(DigitsTraining, ReachesNineteenInTwentyAndInferenceAgrees) {
   const Digits digits = load_digits();
-  const Device device = webgpu::device();
+  const Device device = default_device();
   const Trained trained = train(digits, device.autodiff(), {}, ignore);
   EXPECT_GE(trained.epochs.back().accuracy, 0.95);
   Parameters weights;

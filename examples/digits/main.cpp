@@ -24,7 +24,8 @@ struct Options {
 
 void add_options(CLI::App& app, Options& options) {
   app.add_option("--adapter", options.adapter,
-                 "Part of an adapter's name, such as llvmpipe; the first GPU unless given");
+                 "Part of a WebGPU adapter's name, such as llvmpipe; KILN_DEVICE, the first "
+                 "GPU or else the host unless given");
   app.add_option("--epochs", options.training.epochs, "Passes over the training images")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
@@ -48,7 +49,8 @@ void write_curve(const std::string& path, const std::vector<Epoch>& epochs) {
 }
 
 void run(const Options& options) {
-  const Device device = webgpu::device({.adapter = options.adapter});
+  const Device device =
+      options.adapter.empty() ? default_device() : webgpu::device({.adapter = options.adapter});
   const Digits digits = load_digits();
   if (!options.json) {
     fmt::print("{}\n{} images to learn from, {} held out\n", to_string(device), digits.train.size(),

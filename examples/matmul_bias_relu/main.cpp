@@ -35,7 +35,8 @@ void add_options(CLI::App& app, Options& options) {
       ->check(CLI::IsMember({"f32", "f16"}))
       ->type_name("f32|f16");
   app.add_option("--adapter", options.adapter,
-                 "Part of an adapter's name, such as llvmpipe; the first GPU unless given");
+                 "Part of a WebGPU adapter's name, such as llvmpipe; KILN_DEVICE, the first "
+                 "GPU or else the host unless given");
   app.add_option("--iters", options.iterations,
                  "Calls queued before the device is waited for; chosen unless given")
       ->check(CLI::PositiveNumber);
@@ -52,7 +53,8 @@ Sizes sizes_of(const Options& options) {
 }
 
 Device open_device(const Options& options) {
-  const Device device = webgpu::device({.adapter = options.adapter});
+  const Device device =
+      options.adapter.empty() ? default_device() : webgpu::device({.adapter = options.adapter});
   if (options.dtype == DType::f16 && !device.limits().f16) {
     throw DeviceError(fmt::format("--dtype f16: {} has no f16", to_string(device)));
   }

@@ -93,7 +93,7 @@ TEST(MatmulBiasReluRefuses, ByTheNameOfTheOperationThatWasCalled) {
 }
 
 TEST(MatmulBiasReluRefuses, AtTheCallItself) {
-  const Device device = webgpu::device();
+  const Device device = default_device();
   const AnyTensor x = zeros({2, 3, 4}, device);
   const std::string message = message_of<ShapeError>([&] { matmul_bias_relu(x, x, x); });
   EXPECT_EQ(message,
@@ -144,7 +144,7 @@ class MatmulBiasReluKernel : public ::testing::TestWithParam<Kernel> {
       ASSERT_NEAR(a[i], b[i], tolerance) << "element " << i;
   }
 
-  Device device_ = webgpu::device().autodiff();
+  Device device_ = default_device().autodiff();
 };
 
 TEST_P(MatmulBiasReluKernel, ComputesAProductWithBiasAndReLU) {
@@ -271,7 +271,7 @@ INSTANTIATE_TEST_SUITE_P(Kernels, MatmulBiasReluKernel,
 // --- The program's own check of results ---------------------------------------------------------
 
 TEST(FaultIn, NoticesAResultOfOtherInputsAndAWrongElement) {
-  const Device device = webgpu::device();
+  const Device device = default_device();
   const Candidate custom = candidates().front();
   for (const bool tracked : {false, true}) {
     const Problem problem = make_problem({2, 33, 20, 47}, DType::f32, device, tracked, 1);

@@ -10,6 +10,8 @@
 #include <set>
 #include <string>
 
+#include "kiln/runtime/default_device.hpp"
+
 namespace {
 
 using ::testing::ElementsAre;
@@ -47,7 +49,7 @@ TEST(MatmulBiasReluProgram, PrintsOneJsonObject) {
   ASSERT_EQ(result.status, 0);
   const auto json = nlohmann::json::parse(result.out);  // throws if anything else was printed
   EXPECT_EQ(json.size(), 6U);
-  EXPECT_EQ(json["runtime"], "webgpu");
+  EXPECT_EQ(json["runtime"], kiln::default_device().runtime().name());
   EXPECT_EQ(json["dtype"], "f32");
   EXPECT_NE(json["adapter"], "");
   EXPECT_THAT(json["shape"], ElementsAre(2, 20, 30, 40));

@@ -62,27 +62,19 @@ void cpu::matmul(const Input& lhs, const Input& rhs, const Output& out, const Ep
                                  {&result, 1});
   const bool half = out.dtype() == DType::f16;
   std::vector<float> wide(half ? static_cast<std::size_t>(size) : 0);
-  const std::int64_t m = out.dim(-2);
-  const std::int64_t n = out.dim(-1);
   for (std::int64_t batch = 0; batch < out.batch(); ++batch) {
-    float* to = half ? wide.data() : out.dense<float>().data() + batch * size;
-    // Elements [first, first + count) of this batch are there.
-    const auto done = [&](std::int64_t first, std::int64_t count) {
-      const std::int64_t at = batch * size + first;
-      if (half) {
-        const auto stored = out.dense<float16>().subspan(static_cast<std::size_t>(at));
-        std::transform(to + first, to + first + count, stored.begin(),
-                       [](float x) { return float16(x); });
-      }
-      end.apply_all(at, count, values + static_cast<std::size_t>(at) * size_of(out.dtype()));
-      out.commit(at, count);
-    };
-    gemm(m, n, lhs.dim(-1), a.at(batch, out.shape()), b.at(batch, out.shape()), to, n,
-         [&](const GemmBlock& part) {
-           if (part.cols == n) return done(part.row * n, part.rows * n);
-           for (std::int64_t row = part.row; row < part.row + part.rows; ++row)
-             done(row * n + part.col, part.cols);
-         });
+    const std::int64_t first = batch * size;
+    float* to = half ? wide.data() : out.dense<float>().data() + first;
+    gemm(out.dim(-2), out.dim(-1), lhs.dim(-1), a.at(batch, out.shape()), b.at(batch, out.shape()),
+         to, out.dim(-1));
+    if (half) {
+      const auto stored =
+          out.dense<float16>().subspan(static_cast<std::size_t>(first), wide.size());
+      std::ranges::transform(wide, stored.begin(), [](float x) { return float16(x); });
+    }
+    const std::size_t bytes = dispatch::bytes_of({Shape{first}, out.dtype()});
+    end.apply_all(first, size, values + bytes);
+    out.commit(first, size);
   }
 }
 

@@ -2,12 +2,11 @@
 
 #include <fmt/format.h>
 #include <oneapi/dnnl/dnnl.h>
-#include <tbb/parallel_for.h>
-#include <tbb/task_arena.h>
 
 #include <algorithm>
 #include <string_view>
 
+#include "kiln/runtime/cpu/parallel.hpp"
 #include "kiln/support/error.hpp"
 
 // As the OpenMP standard has them. The header omp.h is not always there without OpenMP switched on.
@@ -22,6 +21,11 @@ constexpr double operations_per_slice = 512e3;
 // Slices end where the library's innermost blocks end.
 constexpr std::int64_t row_step = 8;
 constexpr std::int64_t col_step = 16;
+
+/// Part of the result.
+struct Block {
+  std::int64_t row, col, rows, cols;
+};
 
 struct Sizes {
   std::int64_t m, n, k;
@@ -105,7 +109,8 @@ Slicing slicing_of(const Sizes& s, std::int64_t threads) {
   return best;
 }
 
-void multiply(const GemmBlock& part, const Sizes& s, const Matrix& a, const Matrix& b, float* out,
+/// One slice.
+void multiply(const Block& part, const Sizes& s, const Matrix& a, const Matrix& b, float* out,
               std::int64_t out_pitch) {
   float* result = out + part.row * out_pitch + part.col;
   if (s.k == 0) {
@@ -128,7 +133,7 @@ void multiply(const GemmBlock& part, const Sizes& s, const Matrix& a, const Matr
 }  // namespace
 
 void gemm(std::int64_t m, std::int64_t n, std::int64_t k, const GemmOperand& a,
-          const GemmOperand& b, float* out, std::int64_t out_pitch, const GemmFinish& finish) {
+          const GemmOperand& b, float* out, std::int64_t out_pitch) {
   if (m < 0 || n < 0 || k < 0) {
     throw ShapeError(
         fmt::format("cpu gemm: sizes must not be below 0: m = {}, n = {}, k = {}", m, n, k));
@@ -145,26 +150,16 @@ void gemm(std::int64_t m, std::int64_t n, std::int64_t k, const GemmOperand& a,
   // Without any k nothing is read, and the strides may be anything.
   const Matrix left = k == 0 ? Matrix{} : matrix_of("a", a, m, k);
   const Matrix right = k == 0 ? Matrix{} : matrix_of("b", b, k, n);
-  const Slicing slicing = slicing_of(sizes, tbb::this_task_arena::max_concurrency());
+  const Slicing slicing = slicing_of(sizes, threads());
 
-  const auto run = [&](std::int64_t slice) {
-    const std::int64_t row = slice / slicing.cols * slicing.height;
-    const std::int64_t col = slice % slicing.cols * slicing.width;
-    const GemmBlock part{row, col, std::min(slicing.height, m - row),
-                         std::min(slicing.width, n - col)};
-    multiply(part, sizes, left, right, out, pitch);
-    if (finish) {
-      finish(part);
+  parallel_for(slicing.rows * slicing.cols, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t slice = begin; slice < end; ++slice) {
+      const std::int64_t row = slice / slicing.cols * slicing.height;
+      const std::int64_t col = slice % slicing.cols * slicing.width;
+      multiply({row, col, std::min(slicing.height, m - row), std::min(slicing.width, n - col)},
+               sizes, left, right, out, pitch);
     }
-  };
-  const std::int64_t slices = slicing.rows * slicing.cols;
-  if (slices == 1) {
-    return run(0);
-  }
-  // Isolated: a caller that holds a lock must not be handed an outside task that wants it while it
-  // waits.
-  tbb::this_task_arena::isolate(
-      [&] { tbb::parallel_for<std::int64_t>(0, slices, run, tbb::simple_partitioner{}); });
+  });
 }
 
 }  // namespace kiln::cpu

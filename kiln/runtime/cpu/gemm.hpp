@@ -1,7 +1,6 @@
 #pragma once
 /// The matrix multiplication of the cpu runtime, in single precision.
 #include <cstdint>
-#include <functional>
 
 namespace kiln::cpu {
 
@@ -13,18 +12,6 @@ struct GemmOperand {
   std::int64_t row_stride = 0;
   std::int64_t col_stride = 0;
 };
-
-/// Part of the result: `rows` x `cols` elements from (row, col) on.
-struct GemmBlock {
-  std::int64_t row = 0;
-  std::int64_t col = 0;
-  std::int64_t rows = 0;
-  std::int64_t cols = 0;
-};
-
-/// Called with a part of `out` that is final, on the thread that computed it. Parts do not overlap
-/// and together are all of `out`; several may be handed over at once, on several threads.
-using GemmFinish = std::function<void(const GemmBlock&)>;
 
 /// out[i * out_pitch + j] = sum over k of a(i, k) * b(k, j), for i < m, j < n.
 ///
@@ -38,12 +25,10 @@ using GemmFinish = std::function<void(const GemmBlock&)>;
 /// the first calls, which take some 30 ms more.
 ///
 /// Equal shapes, strides and arena sizes give equal bits. Throws ShapeError for sizes below 0 and
-/// strides that are none of the above, KernelError for what the library reports, and what `finish`
-/// throws.
+/// strides that are none of the above, and KernelError for what the library reports.
 ///
-///     // c[m, n] = relu(a[m, k] * b[n, k]^T), each part while it is still in cache
-///     gemm(m, n, k, {a, k, 1}, {b, 1, k}, c, n, [&](const GemmBlock& part) { relu(c, n, part); });
+///     gemm(m, n, k, {a, k, 1}, {b, 1, k}, c, n);  // c[m, n] = a[m, k] * b[n, k]^T
 void gemm(std::int64_t m, std::int64_t n, std::int64_t k, const GemmOperand& a,
-          const GemmOperand& b, float* out, std::int64_t out_pitch, const GemmFinish& finish = {});
+          const GemmOperand& b, float* out, std::int64_t out_pitch);
 
 }  // namespace kiln::cpu

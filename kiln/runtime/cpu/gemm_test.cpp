@@ -3,18 +3,13 @@
 #include <gtest/gtest.h>
 #include <tbb/global_control.h>
 #include <tbb/parallel_for.h>
-#include <tbb/task_arena.h>
-#include <tbb/task_group.h>
 
 #include <algorithm>
 #include <array>
-#include <atomic>
-#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <random>
-#include <stdexcept>
 #include <string>
 #include <thread>
 #include <tuple>
@@ -72,8 +67,8 @@ struct Case {
         out_pitch(p.n + p.padding),
         out(static_cast<std::size_t>(p.m * out_pitch), nan) {}
 
-  void run(const GemmFinish& finish = {}) {
-    gemm(problem.m, problem.n, problem.k, a.operand(), b.operand(), out.data(), out_pitch, finish);
+  void run() {
+    gemm(problem.m, problem.n, problem.k, a.operand(), b.operand(), out.data(), out_pitch);
   }
   [[nodiscard]] float result(std::int64_t row, std::int64_t col) const {
     return out[static_cast<std::size_t>(row * out_pitch + col)];
@@ -183,34 +178,6 @@ TEST(CpuGemm, PassesOnNaNAndInfinity) {
   }
 }
 
-TEST(CpuGemm, HandsOverEveryElementOnceWhenItIsFinal) {
-  for (const auto& [m, n, k] : {std::tuple{3, 4, 5}, {2, 3, 0}, {301, 203, 100}, {1000, 9, 300}}) {
-    Case one({m, n, k, false, false, 2});
-    Case expected({m, n, k, false, false, 2});
-    one.run([&](const GemmBlock& part) {
-      for (std::int64_t i = part.row; i < part.row + part.rows; ++i) {
-        for (std::int64_t j = part.col; j < part.col + part.cols; ++j) {
-          one.out[static_cast<std::size_t>(i * one.out_pitch + j)] += 1;
-        }
-      }
-    });
-    expected.run();
-    for (std::int64_t i = 0; i < m; ++i) {
-      for (std::int64_t j = 0; j < n; ++j) {
-        ASSERT_EQ(one.result(i, j), expected.result(i, j) + 1);
-      }
-    }
-  }
-}
-
-TEST(CpuGemm, PassesOnWhatFinishThrows) {
-  for (const std::int64_t size : {4, 200}) {
-    Case one({size, size, size});
-    EXPECT_THROW(one.run([](const GemmBlock&) { throw std::runtime_error("no"); }),
-                 std::runtime_error);
-  }
-}
-
 TEST(CpuGemm, GivesEqualBitsEveryTime) {
   for (const auto& [m, n, k] : {std::tuple{31, 33, 35}, {300, 200, 100}, {128, 10, 256}}) {
     Case first({m, n, k, true, true});
@@ -242,45 +209,6 @@ TEST(CpuGemm, RunsOnSeveralThreadsAndInTasksAtOnce) {
   for (std::thread& thread : threads) {
     thread.join();
   }
-}
-
-TEST(CpuGemm, TakesUpNoOtherTaskWhileItWaits) {
-  const tbb::global_control limit(tbb::global_control::max_allowed_parallelism, 3);
-  tbb::task_arena arena(3, 2);  // the caller, the thread `outside` and one worker
-  const std::thread::id caller = std::this_thread::get_id();
-  std::atomic<bool> waiting = false, done = false;
-  std::atomic<int> taken = 0;
-  std::thread outside([&] {
-    while (!waiting) {
-      std::this_thread::yield();
-    }
-    arena.execute([&] {
-      tbb::task_group tasks;
-      for (int i = 0; i < 100; ++i) {
-        tasks.run([&] { taken += !done && std::this_thread::get_id() == caller ? 1 : 0; });
-      }
-      while (!done) {
-        std::this_thread::yield();
-      }
-      tasks.wait();
-    });
-  });
-
-  Case one({128, 128, 64});
-  arena.execute([&] {
-    one.run([&](const GemmBlock&) {
-      if (std::this_thread::get_id() != caller) {
-        waiting = true;
-        std::this_thread::sleep_for(std::chrono::milliseconds(30));
-      }
-      while (!waiting) {  // for the worker to take its part
-        std::this_thread::yield();
-      }
-    });
-  });
-  done = true;
-  outside.join();
-  EXPECT_EQ(taken, 0);
 }
 
 TEST(CpuGemm, RefusesSizesAndStridesThatAreNone) {
