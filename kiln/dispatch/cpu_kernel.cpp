@@ -21,12 +21,7 @@ std::int64_t detail::matrix_start(const Layout& layout, std::int64_t batch, cons
 }
 
 Layout detail::last_two(const Layout& layout) {
-  Layout matrix;
-  for (const int axis : {-2, -1}) {
-    matrix.shape.push_back(layout.shape[axis]);
-    matrix.strides[static_cast<std::size_t>(axis + 2)] = layout.stride(axis);
-  }
-  return matrix;
+  return {{layout.shape[-2], layout.shape[-1]}, {layout.stride(-2), layout.stride(-1)}};
 }
 
 Argument::Argument(std::string_view op, std::string_view name, RawTensor tensor)
@@ -34,19 +29,23 @@ Argument::Argument(std::string_view op, std::string_view name, RawTensor tensor)
 
 std::int64_t Argument::batch() const { return Operand{name_, dtype(), tensor_.layout}.batch(); }
 
+std::string Argument::title(std::string_view kind) const {
+  return fmt::format("{}: {} '{}'", op_, kind, name_);
+}
+
 void* Argument::elements(const RawTensor& t, DType asked) const {
   const bool words = t.dtype == DType::boolean && asked == DType::u32;
   if (t.dtype != asked && !words) {
-    throw DTypeError(fmt::format("{}: '{}' is {}, the kernel asks for its elements as {}", op_,
-                                 name_, to_string(t.spec()), to_string(asked)));
+    throw DTypeError(fmt::format("{} is {}, the kernel asks for its elements as {}",
+                                 title("operand"), to_string(t.spec()), to_string(asked)));
   }
   std::byte* data = host(*t.runtime)->data_of(op_, t.buffer);
   return data + t.layout.offset * static_cast<std::int64_t>(size_of(t.dtype));
 }
 
 const RawTensor& Input::made_dense() const {
-  if (tensor_.layout.is_dense()) return tensor_;
-  if (copy_.buffer == nullptr) copy_ = dispatch::make_dense(tensor_);
+  if (raw().layout.is_dense()) return raw();
+  if (copy_.buffer == nullptr) copy_ = dispatch::make_dense(raw());
   return copy_;
 }
 
@@ -63,8 +62,8 @@ void copy(const Input& from, const RawTensor& to) {
 void Output::commit(std::int64_t first, std::int64_t elements) const {
   const std::int64_t all = shape().elements();
   if (first < 0 || elements < 0 || first > all || elements > all - first) {
-    throw KernelError(fmt::format("{}: output '{}' has {} elements; {} from {} on are committed",
-                                  op_, name_, all, elements, first));
+    throw KernelError(fmt::format("{} has {} elements; {} from {} on are committed",
+                                  title("output"), all, elements, first));
   }
   if (sink_ != nullptr) sink_->commit(first, elements);
 }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <type_traits>
 
@@ -71,7 +72,10 @@ class Argument {
   /// another dtype than its own, but for u32 of a bool.
   [[nodiscard]] void* elements(const RawTensor& t, DType dtype) const;
   [[nodiscard]] std::size_t count() const { return static_cast<std::size_t>(shape().elements()); }
+  /// "op: output 'name'".
+  [[nodiscard]] std::string title(std::string_view kind) const;
 
+ private:
   std::string_view op_;
   std::string_view name_;
   RawTensor tensor_;
@@ -92,7 +96,7 @@ class Input : public Argument {
   /// The elements where they lie: nothing is copied.
   template <class T>
   [[nodiscard]] Strided<const T> strided() const {
-    return {static_cast<const T*>(elements(tensor_, dtype_of<T>)), tensor_.layout};
+    return {static_cast<const T*>(elements(raw(), dtype_of<T>)), raw().layout};
   }
 
  private:
@@ -115,7 +119,7 @@ class Output : public Argument {
   /// (std::uint32_t for a bool).
   template <class T>
   [[nodiscard]] std::span<T> dense() const {
-    return {static_cast<T*>(elements(tensor_, dtype_of<T>)), count()};
+    return {static_cast<T*>(elements(raw(), dtype_of<T>)), count()};
   }
 
   /// Says that elements [first, first + count) are as they shall be and will neither be written nor

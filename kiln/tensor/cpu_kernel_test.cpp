@@ -154,7 +154,7 @@ struct Asks {
 TEST(CpuKernel, AnotherElementTypeIsRefusedByName) {
   const AnyTensor x = make_wave({2}, 0, DType::f32, host());
   EXPECT_THAT(message_of<DTypeError>([&] { (void)apply(Asks{}, x).to_vector(); }),
-              AllOf(HasSubstr("asks: 'x' is f32 [2]"), HasSubstr("as i32")));
+              AllOf(HasSubstr("asks: operand 'x' is f32 [2]"), HasSubstr("as i32")));
 }
 
 struct Throws {

@@ -36,7 +36,6 @@ void put(T value, void* to) {
 
 Combiner::Combiner(Combine combine, DType element)
     : combine_(combine),
-      dtype_(element),
       lane_(lane_of(element)),
       neutral_word_(dispatch::neutral_word(is_greatest() ? Combine::max
                                            : is_sum()    ? Combine::sum

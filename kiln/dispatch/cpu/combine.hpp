@@ -49,7 +49,6 @@ class Combiner {
   [[nodiscard]] double extreme(const void* elements, std::size_t n) const;
 
   Combine combine_;
-  DType dtype_;
   Lane lane_;
   std::uint32_t neutral_word_;
   double neutral_;

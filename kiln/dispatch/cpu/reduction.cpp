@@ -20,8 +20,7 @@ class HostReduction {
   HostReduction(cpu::CpuRuntime& runtime, const ReductionCall& call,
                 std::span<const RawTensor> inputs, const TensorSpec& out, const Finish* finish,
                 std::span<const RawTensor> results)
-      : runtime_(runtime),
-        call_(call),
+      : call_(call),
         combiner_(call.reduction.combine, call.dtype),
         out_(out.dtype),
         kept_(inputs.size()),
@@ -211,7 +210,6 @@ class HostReduction {
     finish_->apply(state.finish, first, static_cast<std::size_t>(n), values);
   }
 
-  cpu::CpuRuntime& runtime_;
   const ReductionCall& call_;
   Combiner combiner_;
   DType out_;
