@@ -25,11 +25,11 @@ using DU = hn::ScalableTag<std::uint32_t>;
 
 /// A mask as words of 0 and 1.
 template <class D, class M>
-HWY_INLINE hn::Vec<DU> Truth(D, M mask) {
+HWY_INLINE hn::Vec<DU> truth(D, M mask) {
   const DU du;
   return hn::IfThenElseZero(hn::RebindMask(du, mask), hn::Set(du, 1U));
 }
-HWY_INLINE hn::Mask<DU> Holds(hn::Vec<DU> word) { return hn::Ne(word, hn::Zero(DU())); }
+HWY_INLINE hn::Mask<DU> holds(hn::Vec<DU> word) { return hn::Ne(word, hn::Zero(DU())); }
 
 // What the opcodes do to vectors.
 constexpr auto neg = [](auto, auto x) HWY_ATTR { return hn::Neg(x); };
@@ -42,7 +42,7 @@ constexpr auto tanh_of = [](auto d, auto x) HWY_ATTR { return Tanh(d, x); };
 constexpr auto sigmoid_of = [](auto d, auto x) HWY_ATTR { return Sigmoid(d, x); };
 constexpr auto relu_of = [](auto d, auto x) HWY_ATTR { return Relu(d, x); };
 constexpr auto erf_of = [](auto d, auto x) HWY_ATTR { return Erf(d, x); };
-constexpr auto nan_of = [](auto d, auto x) HWY_ATTR { return Truth(d, hn::IsNaN(x)); };
+constexpr auto nan_of = [](auto d, auto x) HWY_ATTR { return truth(d, hn::IsNaN(x)); };
 constexpr auto round_of = [](auto d, auto x) HWY_ATTR { return RoundF16(d, x); };
 constexpr auto add = [](auto, auto a, auto b) HWY_ATTR { return hn::Add(a, b); };
 constexpr auto sub = [](auto, auto a, auto b) HWY_ATTR { return hn::Sub(a, b); };
@@ -55,33 +55,33 @@ constexpr auto imin = [](auto, auto a, auto b) HWY_ATTR { return hn::Min(a, b); 
 constexpr auto imax = [](auto, auto a, auto b) HWY_ATTR { return hn::Max(a, b); };
 constexpr auto irelu = [](auto d, auto x) HWY_ATTR { return hn::Max(x, hn::Zero(d)); };
 constexpr auto keep = [](auto, auto x) HWY_ATTR { return x; };
-constexpr auto equal = [](auto d, auto a, auto b) HWY_ATTR { return Truth(d, hn::Eq(a, b)); };
-constexpr auto less = [](auto d, auto a, auto b) HWY_ATTR { return Truth(d, hn::Lt(a, b)); };
-constexpr auto less_equal = [](auto d, auto a, auto b) HWY_ATTR { return Truth(d, hn::Le(a, b)); };
+constexpr auto equal = [](auto d, auto a, auto b) HWY_ATTR { return truth(d, hn::Eq(a, b)); };
+constexpr auto less = [](auto d, auto a, auto b) HWY_ATTR { return truth(d, hn::Lt(a, b)); };
+constexpr auto less_equal = [](auto d, auto a, auto b) HWY_ATTR { return truth(d, hn::Le(a, b)); };
 constexpr auto iless_equal = [](auto d, auto a, auto b)
-                                 HWY_ATTR { return Truth(d, hn::Not(hn::Lt(b, a))); };
-constexpr auto bnot = [](auto d, auto x) HWY_ATTR { return Truth(d, hn::Eq(x, hn::Zero(d))); };
+                                 HWY_ATTR { return truth(d, hn::Not(hn::Lt(b, a))); };
+constexpr auto bnot = [](auto d, auto x) HWY_ATTR { return truth(d, hn::Eq(x, hn::Zero(d))); };
 constexpr auto band = [](auto d, auto a, auto b)
-                          HWY_ATTR { return Truth(d, hn::And(Holds(a), Holds(b))); };
-constexpr auto bor = [](auto d, auto a, auto b) HWY_ATTR { return Truth(d, Holds(hn::Or(a, b))); };
+                          HWY_ATTR { return truth(d, hn::And(holds(a), holds(b))); };
+constexpr auto bor = [](auto d, auto a, auto b) HWY_ATTR { return truth(d, holds(hn::Or(a, b))); };
 constexpr auto bequal = [](auto d, auto a, auto b)
-                            HWY_ATTR { return Truth(d, hn::Not(hn::Xor(Holds(a), Holds(b)))); };
+                            HWY_ATTR { return truth(d, hn::Not(hn::Xor(holds(a), holds(b)))); };
 constexpr auto pick = [](auto, auto c, auto yes, auto no)
-                          HWY_ATTR { return hn::IfThenElse(Holds(c), yes, no); };
+                          HWY_ATTR { return hn::IfThenElse(holds(c), yes, no); };
 constexpr auto to_i32 = [](auto d, auto x) HWY_ATTR { return F32ToI32(d, x); };
 constexpr auto to_u32 = [](auto d, auto x) HWY_ATTR { return F32ToU32(d, x); };
 constexpr auto from_i32 = [](auto, auto x) HWY_ATTR { return I32ToF32(DF(), x); };
 constexpr auto from_u32 = [](auto, auto x) HWY_ATTR { return U32ToF32(DF(), x); };
 // A NaN is not zero.
 constexpr auto nonzero = [](auto d, auto x)
-                             HWY_ATTR { return Truth(d, hn::Not(hn::Eq(x, hn::Zero(d)))); };
+                             HWY_ATTR { return truth(d, hn::Not(hn::Eq(x, hn::Zero(d)))); };
 constexpr auto one_or_zero = [](auto, auto x) HWY_ATTR {
-  return hn::IfThenElseZero(hn::RebindMask(DF(), Holds(x)), hn::Set(DF(), 1.0F));
+  return hn::IfThenElseZero(hn::RebindMask(DF(), holds(x)), hn::Set(DF(), 1.0F));
 };
 
 /// Integer division has no vectors.
 template <class T>
-void Divide(const TileArg* from, void* to, std::size_t n) {
+void divide(const TileArg* from, void* to, std::size_t n) {
   T* out = static_cast<T*>(to);
   const std::size_t a_step = from[0].uniform ? 0 : 1;
   const std::size_t b_step = from[1].uniform ? 0 : 1;
@@ -96,7 +96,7 @@ void Divide(const TileArg* from, void* to, std::size_t n) {
 
 using Half = hn::Rebind<hwy::float16_t, DF>;
 
-void LoadF16(const TileArg* from, void* to, std::size_t n) {
+void load_f16(const TileArg* from, void* to, std::size_t n) {
   const DF d;
   const Half half;
   const auto* in = elements<hwy::float16_t>(from[0]);
@@ -118,13 +118,13 @@ void LoadF16(const TileArg* from, void* to, std::size_t n) {
   for (std::size_t k = 0; i + k < n; ++k) out[i + k] = last[k];
 }
 
-void StoreF16(const TileArg* from, void* to, std::size_t n) {
+void store_f16(const TileArg* from, void* to, std::size_t n) {
   const DF d;
   const Half half;
   auto* out = static_cast<hwy::float16_t*>(to);
   const std::size_t step = hn::Lanes(d);
   // Rounded first: then no target can round otherwise, and the rest is exact.
-  WithOperand(d, from[0], [&](const auto& x) HWY_ATTR {
+  with_operand(d, from[0], [&](const auto& x) HWY_ATTR {
     std::size_t i = 0;
     for (; i + step <= n; i += step)
       hn::StoreU(hn::DemoteTo(half, RoundF16(d, x.at(i))), half, out + i);
@@ -135,11 +135,11 @@ void StoreF16(const TileArg* from, void* to, std::size_t n) {
   });
 }
 
-void CopyF16(const TileArg* from, void* to, std::size_t n) {
+void copy_f16(const TileArg* from, void* to, std::size_t n) {
   std::memcpy(to, from[0].data, n * sizeof(hwy::float16_t));
 }
 
-double SumF32(const float* x, std::size_t n) {
+double sum_f32(const float* x, std::size_t n) {
   const DF d;
   const std::size_t step = hn::Lanes(d);
   auto a = hn::Zero(d);
@@ -162,7 +162,7 @@ double SumF32(const float* x, std::size_t n) {
   return sum;
 }
 
-std::uint32_t SumU32(const std::uint32_t* x, std::size_t n) {
+std::uint32_t sum_u32(const std::uint32_t* x, std::size_t n) {
   const DU d;
   const std::size_t step = hn::Lanes(d);
   auto a = hn::Zero(d);
@@ -177,7 +177,7 @@ std::uint32_t SumU32(const std::uint32_t* x, std::size_t n) {
 }
 
 template <class F>
-float Extreme(const float* x, std::size_t n) {
+float extreme_of(const float* x, std::size_t n) {
   const DF d;
   const F f{};
   const std::size_t step = hn::Lanes(d);
@@ -199,10 +199,10 @@ float Extreme(const float* x, std::size_t n) {
 
 template <class F>
 auto extreme(F) {
-  return Extreme<F>;
+  return extreme_of<F>;
 }
 
-TileKernels Table() {
+TileKernels make_table() {
   TileKernels t;
   const auto set = [&](Opcode op, TileKernel f, TileKernel i, TileKernel u, TileKernel b) {
     t.by_opcode[static_cast<std::size_t>(op)] = {f, i, u, b};
@@ -230,7 +230,7 @@ TileKernels Table() {
   set(Opcode::add, ff(add), ii(add), uu(add), nullptr);
   set(Opcode::sub, ff(sub), ii(sub), uu(sub), nullptr);
   set(Opcode::mul, ff(mul), ii(mul), uu(mul), nullptr);
-  set(Opcode::div, ff(div_of), Divide<std::int32_t>, Divide<std::uint32_t>, nullptr);
+  set(Opcode::div, ff(div_of), divide<std::int32_t>, divide<std::uint32_t>, nullptr);
   set(Opcode::min, ff(min_of), ii(imin), uu(imin), nullptr);
   set(Opcode::max, ff(max_of), ii(imax), uu(imax), nullptr);
   set(Opcode::equal, binary<DF, DU>(equal), binary<DI, DU>(equal), uu(equal), uu(bequal));
@@ -256,12 +256,12 @@ TileKernels Table() {
   cast(Lane::boolean, Lane::i32, u(nonzero));
   cast(Lane::boolean, Lane::u32, u(nonzero));
   t.copy = u(keep);
-  t.copy_f16 = CopyF16;
+  t.copy_f16 = copy_f16;
   t.round_f16 = f(round_of);
-  t.load_f16 = LoadF16;
-  t.store_f16 = StoreF16;
-  t.sum_f32 = SumF32;
-  t.sum_u32 = SumU32;
+  t.load_f16 = load_f16;
+  t.store_f16 = store_f16;
+  t.sum_f32 = sum_f32;
+  t.sum_u32 = sum_u32;
   t.max_f32 = extreme(max_of);
   t.min_f32 = extreme(min_of);
   return t;
@@ -275,11 +275,11 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace kiln {
 namespace {
-HWY_EXPORT(Table);
+HWY_EXPORT(make_table);
 }  // namespace
 
 const TileKernels& tile_kernels() {
-  static const TileKernels table = HWY_DYNAMIC_DISPATCH(Table)();
+  static const TileKernels table = HWY_DYNAMIC_DISPATCH(make_table)();
   return table;
 }
 

@@ -56,7 +56,7 @@ class Operand {
 
 /// Calls f with the operand in the form that it has.
 template <class D, class F>
-HWY_INLINE void WithOperand(D d, const TileArg& arg, const F& f) {
+HWY_INLINE void with_operand(D d, const TileArg& arg, const F& f) {
   if (arg.uniform) {
     f(Operand<true, D>(d, arg));
   } else {
@@ -66,7 +66,7 @@ HWY_INLINE void WithOperand(D d, const TileArg& arg, const F& f) {
 
 /// Stores f(vectors at i) over the tile. The last vector is stored element by element.
 template <class DTo, class F, class... A>
-HWY_INLINE void Loop(DTo d, void* to, std::size_t n, const F& f, const A&... args) {
+HWY_INLINE void loop(DTo d, void* to, std::size_t n, const F& f, const A&... args) {
   using T = hn::TFromD<DTo>;
   T* out = static_cast<T*>(to);
   const std::size_t step = hn::Lanes(d);
@@ -83,8 +83,8 @@ template <class D, class DTo, class F>
 TileKernel unary(F) {
   return [](const TileArg* from, void* to, std::size_t n) HWY_ATTR {
     const D d;
-    WithOperand(d, from[0], [&](const auto& a) HWY_ATTR {
-      Loop(DTo(), to, n, [&](auto x) HWY_ATTR { return F()(d, x); }, a);
+    with_operand(d, from[0], [&](const auto& a) HWY_ATTR {
+      loop(DTo(), to, n, [&](auto x) HWY_ATTR { return F()(d, x); }, a);
     });
   };
 }
@@ -94,9 +94,9 @@ template <class D, class DTo, class F>
 TileKernel binary(F) {
   return [](const TileArg* from, void* to, std::size_t n) HWY_ATTR {
     const D d;
-    WithOperand(d, from[0], [&](const auto& a) HWY_ATTR {
-      WithOperand(d, from[1], [&](const auto& b) HWY_ATTR {
-        Loop(DTo(), to, n, [&](auto x, auto y) HWY_ATTR { return F()(d, x, y); }, a, b);
+    with_operand(d, from[0], [&](const auto& a) HWY_ATTR {
+      with_operand(d, from[1], [&](const auto& b) HWY_ATTR {
+        loop(DTo(), to, n, [&](auto x, auto y) HWY_ATTR { return F()(d, x, y); }, a, b);
       });
     });
   };
@@ -107,11 +107,11 @@ template <class D, class F>
 TileKernel ternary(F) {
   return [](const TileArg* from, void* to, std::size_t n) HWY_ATTR {
     const D d;
-    WithOperand(d, from[0], [&](const auto& a) HWY_ATTR {
-      WithOperand(d, from[1], [&](const auto& b) HWY_ATTR {
-        WithOperand(d, from[2], [&](const auto& c) HWY_ATTR {
+    with_operand(d, from[0], [&](const auto& a) HWY_ATTR {
+      with_operand(d, from[1], [&](const auto& b) HWY_ATTR {
+        with_operand(d, from[2], [&](const auto& c) HWY_ATTR {
           const auto f = [&](auto x, auto y, auto z) HWY_ATTR { return F()(d, x, y, z); };
-          Loop(d, to, n, f, a, b, c);
+          loop(d, to, n, f, a, b, c);
         });
       });
     });
