@@ -38,7 +38,8 @@ class Tape::Builder {
   void run(std::span<const TapeResult> results) && {
     const auto& nodes = body_.graph->nodes();
     values_.resize(nodes.size());
-    count_words();
+    tape_.params_ = static_cast<std::size_t>(body_.params);
+    tape_.words_ = tape_.params_;  // first; then constants and what follows from them
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       if (types_.nodes[i]) values_[i] = value(nodes[i], *types_.nodes[i]);
     }
@@ -54,12 +55,6 @@ class Tape::Builder {
  private:
   static Ref at(Place place, std::size_t index) {
     return {place, static_cast<std::int32_t>(index)};
-  }
-
-  /// Params first, then constants, then what follows from them.
-  void count_words() {
-    tape_.params_ = static_cast<std::size_t>(body_.params);
-    tape_.words_ = tape_.params_;
   }
 
   Ref constant(double number, Lane lane) {

@@ -34,7 +34,7 @@ std::vector<AnyTensor> run_reference(const Op& op, const typename Traits<Op>::Sp
     compare_plain<AnyTensor>({Op::name, "the reference"}, spec, result);
     return attach_to(Op::name, out, device, rule_of<Op>, in, attributes);
   } else {
-    refuse_fallback(table_of<Op>, device);
+    refuse_fallback(Op::name, dispatch::languages_offered(table_of<Op>), device);
   }
 }
 
@@ -88,15 +88,14 @@ typename Traits<Op>::template Result<AnyTensor> apply_now(const Op& op, const De
                                                           std::span<const AnyTensor> in) {
   std::vector<AnyTensor> out;
   if constexpr (is_direct<Op>) {
-    constexpr OpTable table{.name = Op::name, .webgpu_forward = forward_without_output};
-    if (!runs_itself(table, &op, device, in, {})) {
+    if (!runs_itself(Op::name, device)) {
       if constexpr (HasReference<Op>) {
         const auto given = detached_reference(op, in);
         out = attach_to(Op::name, flat<AnyTensor>(given), device, rule_of<Op>, in,
                         applied(op, given));
         return structure<Op>(given, std::span<const AnyTensor>(out));
       } else {
-        refuse_fallback(table, device);
+        refuse_fallback(Op::name, launched_by_hand, device);
       }
     }
     webgpu::Client client(device.shared_runtime(), Op::name);

@@ -4,6 +4,7 @@
 
 #include "kiln/autodiff/gradients.hpp"
 #include "kiln/fusion/stream.hpp"
+#include "kiln/runtime/cpu/cpu_runtime.hpp"
 #include "kiln/support/error.hpp"
 
 namespace kiln::detail {
@@ -16,6 +17,16 @@ void refuse_backward(const Node& node) {
       node.op, to_string(*node.device)));
 }
 
+namespace {
+
+/// Of an operation without a kernel for the device.
+void require_fallback(std::string_view op, std::span<const Language> offered,
+                      const Device& device) {
+  if (!device.allows_fallback()) throw dispatch::no_accepted_kernel(op, device.runtime(), offered);
+}
+
+}  // namespace
+
 bool runs_itself(const OpTable& table, const void* op, const Device& device,
                  std::span<const AnyTensor> in, std::span<const TensorSpec> out) {
   std::vector<Operand> operands;
@@ -23,22 +34,20 @@ bool runs_itself(const OpTable& table, const void* op, const Device& device,
     for (const AnyTensor& t : in) operands.push_back({{}, t.dtype(), t.value().layout()});
   }
   if (dispatch::has_kernel_for(table, op, device.runtime(), operands, out)) return true;
-  if (device.allows_fallback()) return false;
-  throw dispatch::no_accepted_kernel(table.name, device.runtime(),
-                                     dispatch::languages_offered(table));
+  require_fallback(table.name, dispatch::languages_offered(table), device);
+  return false;
 }
 
-void refuse_fallback(const OpTable& table, const Device& device) {
-  const UnsupportedError error = dispatch::no_accepted_kernel(table.name, device.runtime(),
-                                                              dispatch::languages_offered(table));
+bool runs_itself(std::string_view op, const Device& device) {
+  if (cpu::host(device.runtime()) == nullptr) return true;  // its launches say what they are
+  require_fallback(op, launched_by_hand, device);
+  return false;
+}
+
+void refuse_fallback(std::string_view op, std::span<const Language> offered, const Device& device) {
+  const UnsupportedError error = dispatch::no_accepted_kernel(op, device.runtime(), offered);
   throw UnsupportedError(
       fmt::format("{}. It is allowed here, but there is no rule 'reference'", error.what()));
-}
-
-std::vector<RawTensor> forward_without_output(const void*, webgpu::Client&,
-                                              std::span<const RawTensor>,
-                                              std::span<const TensorSpec>) {
-  throw Error("forward_without_output: is never called");
 }
 
 void set_from_reference(std::span<const AnyTensor> outs, std::span<const AnyTensor> grads,

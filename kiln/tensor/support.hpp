@@ -1,5 +1,6 @@
 #pragma once
 /// The parts of applying an operation that need no template.
+#include <array>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,12 +22,13 @@ namespace kiln::detail {
 /// which the device allows. Throws UnsupportedError that names both otherwise.
 bool runs_itself(const OpTable& table, const void* op, const Device& device,
                  std::span<const AnyTensor> in, std::span<const TensorSpec> out);
+/// The same of an operation whose `webgpu_forward` is called by its own type: it has no table.
+bool runs_itself(std::string_view op, const Device& device);
 /// Throws UnsupportedError: the reference is to run, but there is none.
-[[noreturn]] void refuse_fallback(const OpTable& table, const Device& device);
-/// Stands in a table for a rule that is called by its own type.
-std::vector<RawTensor> forward_without_output(const void* op, webgpu::Client& client,
-                                              std::span<const RawTensor> in,
-                                              std::span<const TensorSpec> out);
+[[noreturn]] void refuse_fallback(std::string_view op, std::span<const Language> offered,
+                                  const Device& device);
+/// What an operation of several launches by hand counts as being written in.
+inline constexpr std::array launched_by_hand{Language::wgsl};
 
 /// Differentiates `outs`, computed from the leaves `in`, with `grads`, and sets every wanted slot.
 void set_from_reference(std::span<const AnyTensor> outs, std::span<const AnyTensor> grads,

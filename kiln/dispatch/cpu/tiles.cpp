@@ -42,11 +42,7 @@ TileArg TileReader::read(std::int64_t origin, std::int64_t first, std::size_t n,
   const bool within = first % inner + static_cast<std::int64_t>(n) <= inner;
   if (within && stride <= 1 && stride >= 0)
     return {at(origin + position(axes_, operand_, first)), stride == 0};
-  if (size_ == 2) {
-    gather<std::uint16_t>(origin, first, n, buffer);
-  } else {
-    gather<std::uint32_t>(origin, first, n, buffer);
-  }
+  gather(origin, first, n, buffer);
   return {buffer, false};
 }
 
@@ -62,12 +58,7 @@ TileArg TileReader::read(const Block& block, void* buffer) const {
   if (uniform_) return {base_, true};
   for (std::size_t row = 0; row < block.rows; ++row) {
     const std::int64_t first = block.first + static_cast<std::int64_t>(row) * block.pitch;
-    std::byte* to = static_cast<std::byte*>(buffer) + row * block.cols * size_;
-    if (size_ == 2) {
-      gather<std::uint16_t>(0, first, block.cols, to);
-    } else {
-      gather<std::uint32_t>(0, first, block.cols, to);
-    }
+    gather(0, first, block.cols, static_cast<std::byte*>(buffer) + row * block.cols * size_);
   }
   return {buffer, false};
 }
@@ -104,15 +95,17 @@ void TileReader::each_run(std::int64_t origin, std::int64_t first, std::size_t n
   }
 }
 
-template <class Word>
 void TileReader::gather(std::int64_t origin, std::int64_t first, std::size_t n,
                         void* buffer) const {
-  auto* to = static_cast<Word*>(buffer);
-  each_run<Word>(origin, first, n,
-                 [&](const Word* from, std::int64_t step, std::size_t at, std::size_t count) {
-                   for (std::size_t i = 0; i < count; ++i)
-                     to[at + i] = from[static_cast<std::int64_t>(i) * step];
-                 });
+  const auto as = [&]<class Word>(Word* to) {
+    each_run<Word>(origin, first, n,
+                   [&](const Word* from, std::int64_t step, std::size_t at, std::size_t count) {
+                     for (std::size_t i = 0; i < count; ++i)
+                       to[at + i] = from[static_cast<std::int64_t>(i) * step];
+                   });
+  };
+  if (size_ == 2) return as(static_cast<std::uint16_t*>(buffer));
+  as(static_cast<std::uint32_t*>(buffer));
 }
 
 template <class Word>

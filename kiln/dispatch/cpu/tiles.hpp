@@ -46,7 +46,6 @@ class TileReader {
  private:
   template <class Word, class F>
   void each_run(std::int64_t origin, std::int64_t first, std::size_t n, const F& f) const;
-  template <class Word>
   void gather(std::int64_t origin, std::int64_t first, std::size_t n, void* buffer) const;
   template <class Word>
   void scatter(std::int64_t first, std::size_t n, const void* from) const;
