@@ -1,6 +1,8 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "kiln/runtime/webgpu/pipeline.hpp"
@@ -231,23 +233,55 @@ TEST_F(Compile, AnotherLanguageIsRefusedWithTheOneThatIsTaken) {
                 ") takes kernels in WGSL alone");
 }
 
-TEST_F(Compile, SourcesAreWrittenToTheFolderThatTheEnvironmentNames) {
+/// What is in the folder that the environment names while `action` runs, by extension.
+template <class Action>
+std::map<std::string, std::string> dumped(Action action) {
   const auto folder = std::filesystem::temp_directory_path() / "kiln_dump_test";
   std::filesystem::remove_all(folder);
-  ::setenv("KILN_DUMP_KERNELS", folder.c_str(), 1);
-  const KernelId id = map_id("x + 31337.0");
-  runtime.compile(id, "my op/f32");
-  runtime.compile(id, "my op/f32");
-  ::unsetenv("KILN_DUMP_KERNELS");
-  std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(folder))
-    files.push_back(entry.path());
-  ASSERT_EQ(files.size(), 1U);
-  EXPECT_THAT(files[0].filename().string(), StartsWith("my-op-f32-"));
-  std::stringstream text;
-  text << std::ifstream(files[0]).rdbuf();
-  EXPECT_EQ(text.str(), id.source);
+  {
+    const DumpsTo dumps(folder);
+    action();
+  }
+  std::map<std::string, std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    EXPECT_THAT(entry.path().filename().string(), StartsWith("my-op-f32-"));
+    std::stringstream text;
+    text << std::ifstream(entry.path()).rdbuf();
+    EXPECT_TRUE(files.emplace(entry.path().extension().string(), text.str()).second);
+  }
   std::filesystem::remove_all(folder);
+  return files;
+}
+
+TEST_F(Compile, KernelsAreWrittenToTheFolderThatTheEnvironmentNames) {
+  KernelId id = map_id("x * factor + params.n");
+  id.source +=
+      "override factor: f32;\nstruct Params { n: f32 }\n"
+      "@group(1) @binding(2) var<uniform> params: Params;\n";
+  id.constants = {{"factor", -2.5}};
+  id.metadata_bytes = 16;
+  id.metadata_group = 1;
+  id.metadata_binding = 2;
+  const auto files = dumped([&] {
+    runtime.compile(id, "my op/f32");
+    runtime.compile(id, "my op/f32");
+  });
+  ASSERT_EQ(files.size(), 2U);
+  EXPECT_EQ(files.at(".wgsl"), id.source);
+  const auto layout = nlohmann::json::parse(files.at(".json"));
+  EXPECT_EQ(layout, nlohmann::json::parse(R"({
+    "label": "my op/f32", "entry": "main", "workgroup": [64, 1, 1],
+    "bindings": [{"group": 0, "binding": 0, "read_only": true},
+                 {"group": 0, "binding": 1, "read_only": false}],
+    "metadata": {"bytes": 16, "immediate": false, "group": 1, "binding": 2},
+    "constants": {"factor": "-2.5"}})"));
+}
+
+TEST_F(Compile, TheLayoutOfAKernelThatDoesNotCompileIsNotWritten) {
+  const KernelId id = map_id("nothing_of_that_name");
+  const auto files = dumped([&] { EXPECT_THROW(runtime.compile(id, "my op/f32"), KernelError); });
+  ASSERT_EQ(files.size(), 1U);
+  EXPECT_EQ(files.at(".wgsl"), id.source);
 }
 
 TEST(NeededBytes, AreReadFromTheMessage) {

@@ -1,11 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 
 #include "kiln/kernel/spirv_module.hpp"
 #include "kiln/runtime/webgpu/pipeline.hpp"
@@ -95,30 +91,6 @@ void check_kernel(const KernelId& id, std::string_view label, const Limits& limi
   check_workgroup(id, label, limits);
   check_metadata(id, label, limits, native);
   check_slots(id, label, limits, native);
-}
-
-void dump_kernel(const KernelId& id, std::string_view label) {
-  const char* folder = std::getenv("KILN_DUMP_KERNELS");
-  if (folder == nullptr || *folder == '\0') return;
-  std::string name(label);
-  for (char& c : name) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-    if (!plain && c != '_' && c != '.') c = '-';
-  }
-  const bool spirv = id.language == Language::spirv;
-  const auto path = std::filesystem::path(folder) /
-                    fmt::format("{}-{:016x}.{}", name, hash_value(id), spirv ? "spv" : "wgsl");
-  std::error_code ignored;
-  std::filesystem::create_directories(folder, ignored);  // if it failed, opening does too
-  if (std::filesystem::exists(path, ignored)) return;
-  std::ofstream file(path, std::ios::binary);
-  file << id.source;
-  for (const std::uint32_t word : id.words) {
-    const auto bytes = std::bit_cast<std::array<char, 4>>(word);
-    file.write(bytes.data(), bytes.size());
-  }
-  file.close();
-  if (!file) throw Error(fmt::format("KILN_DUMP_KERNELS: cannot write {}", path.string()));
 }
 
 std::optional<NeededBytes> parse_needed_bytes(std::string_view message) {

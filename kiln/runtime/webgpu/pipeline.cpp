@@ -145,6 +145,7 @@ std::shared_ptr<const Pipeline> PipelineCache::get(const KernelId& id, std::stri
   check_kernel(id, label, gpu_->limits, gpu_->native);
   dump_kernel(id, label);
   auto pipeline = compile_pipeline(gpu_, layouts_, id, label);
+  dump_layout(id, label);
   compiled_.fetch_add(1, std::memory_order_relaxed);
   return pipelines_.emplace(id, std::move(pipeline)).first->second;
 }

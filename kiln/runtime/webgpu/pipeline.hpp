@@ -75,6 +75,9 @@ void check_kernel(const KernelId& id, std::string_view label, const Limits& limi
 /// Writes the source to the folder that the environment variable KILN_DUMP_KERNELS names, if it
 /// does.
 void dump_kernel(const KernelId& id, std::string_view label);
+/// Beside it, as JSON, what else the pipeline was made of: for kernels that the adapter's compiler
+/// has taken.
+void dump_layout(const KernelId& id, std::string_view label);
 
 /// A binding that needs more bytes than its layout grants, as wgpu-native's message says it.
 struct NeededBytes {

@@ -163,17 +163,18 @@ TEST_F(Spirv, AModuleCutOffAnywhereIsAnError) {
 TEST_F(Spirv, ModulesAreWrittenToTheFolderThatTheEnvironmentNames) {
   const auto folder = std::filesystem::temp_directory_path() / "kiln_dump_spirv_test";
   std::filesystem::remove_all(folder);
-  ::setenv("KILN_DUMP_KERNELS", folder.c_str(), 1);
   KernelId id = scale_id();
   id.constants = {{"3", 31337}};
-  runtime.compile(id, "scale");
-  ::unsetenv("KILN_DUMP_KERNELS");
-  std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(folder))
-    files.push_back(entry.path());
-  ASSERT_EQ(files.size(), 1U);
-  EXPECT_EQ(files[0].extension(), ".spv");
-  EXPECT_EQ(std::filesystem::file_size(files[0]), id.words.size() * 4);
+  {
+    const DumpsTo dumps(folder);
+    runtime.compile(id, "scale");
+  }
+  std::vector<std::filesystem::path> modules;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() == ".spv") modules.push_back(entry.path());
+  }
+  ASSERT_EQ(modules.size(), 1U);
+  EXPECT_EQ(std::filesystem::file_size(modules[0]), id.words.size() * 4);
   std::filesystem::remove_all(folder);
 }
 

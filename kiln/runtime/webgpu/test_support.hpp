@@ -3,8 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -59,6 +62,27 @@ inline void launch_map(Runtime& runtime, const CompiledKernelPtr& kernel, const 
   const auto groups = static_cast<std::uint32_t>((to->size() / 4 + 63) / 64);
   runtime.launch(kernel, bindings, {}, {groups, 1, 1});
 }
+
+/// While it lives, compiled kernels are written to the folder; then where they were before.
+class DumpsTo {
+ public:
+  explicit DumpsTo(const std::filesystem::path& folder) {
+    if (const char* set = std::getenv("KILN_DUMP_KERNELS")) before_ = set;
+    ::setenv("KILN_DUMP_KERNELS", folder.c_str(), 1);
+  }
+  DumpsTo(const DumpsTo&) = delete;
+  DumpsTo& operator=(const DumpsTo&) = delete;
+  ~DumpsTo() {
+    if (before_) {
+      ::setenv("KILN_DUMP_KERNELS", before_->c_str(), 1);
+    } else {
+      ::unsetenv("KILN_DUMP_KERNELS");
+    }
+  }
+
+ private:
+  std::optional<std::string> before_;
+};
 
 /// Runs `action` and gives the message of the error it throws; fails the test if it throws no E.
 template <class E, class Action>
