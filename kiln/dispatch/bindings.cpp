@@ -129,10 +129,8 @@ class Renderer {
     const auto by_axis = [&](std::string_view what, std::span<const std::int64_t> numbers) {
       if (!calls(source_, fmt::format("{}_{}", t.name, what))) return;
       const std::size_t first = metadata_.add_words(numbers);
-      text += fmt::format(
-          "fn {0}_{1}(d: u32) -> u32 {{ let at = d + {2}u; return params.kiln_words[at / 4u][at % "
-          "4u]; }}\n",
-          t.name, what, first);
+      text += fmt::format("fn {}_{}(d: u32) -> u32 {{ return {}; }}\n", t.name, what,
+                          Metadata::word_at(first, numbers.size(), "d"));
     };
     const auto rank = static_cast<std::size_t>(t.rank());
     by_axis("shape", {t.layout.shape.begin(), rank});

@@ -9,11 +9,6 @@
 #include "kiln/support/error.hpp"
 
 namespace kiln::dispatch {
-namespace {
-
-std::size_t round_up(std::size_t n, std::size_t step) { return (n + step - 1) / step * step; }
-
-}  // namespace
 
 std::size_t Metadata::add(std::string_view name, std::string_view type, std::uint32_t word) {
   members_ += fmt::format("{}: {}, ", name, type);
@@ -27,8 +22,14 @@ std::size_t Metadata::add_words(std::span<const std::int64_t> words) {
   return first;
 }
 
-std::string Metadata::word(std::size_t index) {
-  return fmt::format("params.kiln_words[{}][{}]", index / 4, index % 4);
+std::string Metadata::word(std::size_t index) { return fmt::format("params.kiln_w{}", index); }
+
+std::string Metadata::word_at(std::size_t first, std::size_t count, std::string_view d) {
+  if (count == 0) return "0u";
+  std::string text = word(first);
+  for (std::size_t i = 1; i < count; ++i)
+    text = fmt::format("select({}, {}, {} == {}u)", text, word(first + i), d, i);
+  return text;
 }
 
 std::string Metadata::declare(const Limits& limits, std::uint32_t group, std::uint32_t binding,
@@ -37,9 +38,7 @@ std::string Metadata::declare(const Limits& limits, std::uint32_t group, std::ui
   id.metadata_bytes = static_cast<std::uint32_t>(values().size() * 4);
   id.metadata_immediate = id.metadata_bytes <= limits.immediate_bytes;
   std::string text = fmt::format("struct KilnParams {{ {}", members_);
-  // vec4 elements: a uniform array must step by 16 bytes.
-  if (!words_.empty())
-    text += fmt::format("kiln_words: array<vec4<u32>, {}>, ", round_up(words_.size(), 4) / 4);
+  for (std::size_t i = 0; i < words_.size(); ++i) text += fmt::format("kiln_w{}: u32, ", i);
   if (id.metadata_immediate) return text + "}\nvar<immediate> params: KilnParams;\n";
   id.metadata_group = group;
   id.metadata_binding = binding;
@@ -49,11 +48,8 @@ std::string Metadata::declare(const Limits& limits, std::uint32_t group, std::ui
 
 std::vector<std::uint32_t> Metadata::values() const {
   std::vector<std::uint32_t> all = named_;
-  if (!words_.empty()) {
-    all.resize(round_up(all.size(), 4));
-    all.insert(all.end(), words_.begin(), words_.end());
-  }
-  all.resize(round_up(all.size(), 4));
+  all.insert(all.end(), words_.begin(), words_.end());
+  all.resize((all.size() + 3) / 4 * 4);
   return all;
 }
 

@@ -13,7 +13,8 @@ namespace kiln::dispatch {
 
 /// The block of 32-bit numbers a kernel gets with each launch: its WGSL struct `params`, and the
 /// values. It is passed as immediates where the adapter takes that many bytes, else in a uniform
-/// ring.
+/// ring. All members are numbers: no array may be an immediate, and in a uniform one would need
+/// steps of 16 bytes.
 class Metadata {
  public:
   /// Adds a member and gives the word it occupies.
@@ -22,6 +23,9 @@ class Metadata {
   std::size_t add_words(std::span<const std::int64_t> words);
   /// A WGSL expression for word `index` of those added by add_words.
   [[nodiscard]] static std::string word(std::size_t index);
+  /// One for word `first + d` of `count`, where `d` is a u32 of the kernel's; 0 if there are none.
+  [[nodiscard]] static std::string word_at(std::size_t first, std::size_t count,
+                                           std::string_view d);
 
   /// How many members there are.
   [[nodiscard]] std::size_t named() const { return named_.size(); }

@@ -12,6 +12,8 @@ namespace {
 
 // Metadata and operands of one launch are kept in arrays of fixed size.
 constexpr std::uint32_t most_storage_buffers = 64;
+// What the standard promises wherever there are immediates at all; some compilers take no more.
+constexpr std::uint32_t most_immediate_bytes = 64;
 
 WGPUFeatureName native(WGPUNativeFeature feature) { return static_cast<WGPUFeatureName>(feature); }
 
@@ -53,7 +55,7 @@ Limits describe_limits(const WGPULimits& raw) {
   limits.workgroup_size = {raw.maxComputeWorkgroupSizeX, raw.maxComputeWorkgroupSizeY,
                            raw.maxComputeWorkgroupSizeZ};
   limits.workgroups = raw.maxComputeWorkgroupsPerDimension;
-  limits.immediate_bytes = raw.maxImmediateSize;
+  limits.immediate_bytes = std::min(raw.maxImmediateSize, most_immediate_bytes);
   limits.offset_alignment = raw.minStorageBufferOffsetAlignment;
   return limits;
 }
@@ -66,17 +68,37 @@ NativeLimits describe_native(const WGPULimits& raw) {
           .uniform_alignment = raw.minUniformBufferOffsetAlignment};
 }
 
-std::vector<WGPUFeatureName> choose_features(WGPUAdapter adapter, bool f16, Limits& limits) {
+std::vector<WGPUFeatureName> choose_features(WGPUAdapter adapter, const Opening& opening) {
   std::vector<WGPUFeatureName> features;
   const auto add = [&](WGPUFeatureName feature) {
-    if (wgpuAdapterHasFeature(adapter, feature) == 0) return false;
-    features.push_back(feature);
-    return true;
+    if (wgpuAdapterHasFeature(adapter, feature) != 0) features.push_back(feature);
   };
-  limits.f16 = f16 && add(WGPUFeatureName_ShaderF16);
-  limits.timestamps = add(WGPUFeatureName_TimestampQuery);
-  if (!add(native(WGPUNativeFeature_Immediates))) limits.immediate_bytes = 0;
+  if (opening.f16) add(WGPUFeatureName_ShaderF16);
+  add(WGPUFeatureName_TimestampQuery);
+  if (!opening.portable) add(native(WGPUNativeFeature_Immediates));
   return features;
+}
+
+WGPUDevice request_device(Gpu& gpu, WGPUAdapter adapter,
+                          const std::vector<WGPUFeatureName>& features, const WGPULimits* limits) {
+  WGPUDeviceDescriptor descriptor = WGPU_DEVICE_DESCRIPTOR_INIT;
+  descriptor.requiredFeatureCount = features.size();
+  descriptor.requiredFeatures = features.data();
+  descriptor.requiredLimits = limits;
+  descriptor.deviceLostCallbackInfo.mode = WGPUCallbackMode_AllowSpontaneous;
+  descriptor.deviceLostCallbackInfo.callback = on_lost;
+  descriptor.deviceLostCallbackInfo.userdata1 = &gpu;
+  descriptor.uncapturedErrorCallbackInfo.callback = on_error;
+  descriptor.uncapturedErrorCallbackInfo.userdata1 = &gpu;
+  Request request;
+  WGPURequestDeviceCallbackInfo callback = WGPU_REQUEST_DEVICE_CALLBACK_INFO_INIT;
+  callback.mode = WGPUCallbackMode_AllowProcessEvents;
+  callback.callback = on_device;  // called before the request returns
+  callback.userdata1 = &request;
+  wgpuAdapterRequestDevice(adapter, &descriptor, callback);
+  if (request.device != nullptr) return request.device;
+  throw DeviceError(
+      fmt::format("webgpu: cannot open the adapter \"{}\": {}", gpu.adapter, request.message));
 }
 
 }  // namespace
@@ -137,42 +159,31 @@ void Gpu::wait(const WGPUSubmissionIndex* submission) const {
   wgpuDevicePoll(device.get(), 1, submission);
 }
 
-std::shared_ptr<Gpu> open_gpu(const Adapter& adapter, bool f16) {
+std::shared_ptr<Gpu> open_gpu(const Adapter& adapter, const Opening& opening) {
   WGPULimits raw = WGPU_LIMITS_INIT;
-  if (wgpuAdapterGetLimits(adapter.handle.get(), &raw) != WGPUStatus_Success) {
+  const auto require_limits = [&](WGPUStatus status) {
+    if (status == WGPUStatus_Success) return;
     throw DeviceError(
         fmt::format("webgpu: the adapter \"{}\" does not state its limits", adapter.info.name));
-  }
+  };
+  require_limits(wgpuAdapterGetLimits(adapter.handle.get(), &raw));
   auto gpu = std::make_shared<Gpu>();
   gpu->adapter = adapter.info.name;
+  const std::vector<WGPUFeatureName> features = choose_features(adapter.handle.get(), opening);
+  const auto has = [&](WGPUFeatureName feature) {
+    return std::ranges::find(features, feature) != features.end();
+  };
+  if (!has(native(WGPUNativeFeature_Immediates))) raw.maxImmediateSize = 0;
+  // Without a wish the small defaults of the standard hold.
+  gpu->device = DeviceHandle(
+      request_device(*gpu, adapter.handle.get(), features, opening.portable ? nullptr : &raw));
+  gpu->queue = QueueHandle(wgpuDeviceGetQueue(gpu->device.get()));
+  require_limits(wgpuDeviceGetLimits(gpu->device.get(), &raw));
   gpu->limits = describe_limits(raw);
+  gpu->limits.f16 = has(WGPUFeatureName_ShaderF16);
+  gpu->limits.timestamps = has(WGPUFeatureName_TimestampQuery);
   gpu->limits.cpu = adapter.info.kind == AdapterKind::cpu;
   gpu->native = describe_native(raw);
-  const std::vector<WGPUFeatureName> features =
-      choose_features(adapter.handle.get(), f16, gpu->limits);
-  if (gpu->limits.immediate_bytes == 0) raw.maxImmediateSize = 0;
-
-  WGPUDeviceDescriptor descriptor = WGPU_DEVICE_DESCRIPTOR_INIT;
-  descriptor.requiredFeatureCount = features.size();
-  descriptor.requiredFeatures = features.data();
-  descriptor.requiredLimits = &raw;  // else the small defaults of the standard hold
-  descriptor.deviceLostCallbackInfo.mode = WGPUCallbackMode_AllowSpontaneous;
-  descriptor.deviceLostCallbackInfo.callback = on_lost;
-  descriptor.deviceLostCallbackInfo.userdata1 = gpu.get();
-  descriptor.uncapturedErrorCallbackInfo.callback = on_error;
-  descriptor.uncapturedErrorCallbackInfo.userdata1 = gpu.get();
-  Request request;
-  WGPURequestDeviceCallbackInfo callback = WGPU_REQUEST_DEVICE_CALLBACK_INFO_INIT;
-  callback.mode = WGPUCallbackMode_AllowProcessEvents;
-  callback.callback = on_device;  // called before the request returns
-  callback.userdata1 = &request;
-  wgpuAdapterRequestDevice(adapter.handle.get(), &descriptor, callback);
-  if (request.device == nullptr) {
-    throw DeviceError(
-        fmt::format("webgpu: cannot open the adapter \"{}\": {}", gpu->adapter, request.message));
-  }
-  gpu->device = DeviceHandle(request.device);
-  gpu->queue = QueueHandle(wgpuDeviceGetQueue(request.device));
   if (gpu->limits.timestamps)
     gpu->nanoseconds_per_tick = wgpuQueueGetTimestampPeriod(gpu->queue.get());
   return gpu;

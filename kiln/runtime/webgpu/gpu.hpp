@@ -73,7 +73,14 @@ struct Gpu {
   void wait(const WGPUSubmissionIndex* submission = nullptr) const;
 };
 
-/// Opens `adapter` with its own limits and the features kiln uses. Throws DeviceError.
-std::shared_ptr<Gpu> open_gpu(const Adapter& adapter, bool f16);
+/// How a device is opened.
+struct Opening {
+  bool f16 = true;        ///< with f16 where the adapter has it
+  bool portable = false;  ///< with no more than the standard's default limits, and no extension
+};
+
+/// Opens `adapter` with its own limits and the features kiln uses, unless told otherwise. Throws
+/// DeviceError.
+std::shared_ptr<Gpu> open_gpu(const Adapter& adapter, const Opening& opening);
 
 }  // namespace kiln::wgpu

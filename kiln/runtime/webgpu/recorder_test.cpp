@@ -11,7 +11,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 TEST(Recorder, AFaultThatNobodyForesawIsThrownAndTheNextBatchWorks) {
-  const std::shared_ptr<Gpu> gpu = open_gpu(choose_adapter("", AdapterKind::any), false);
+  const std::shared_ptr<Gpu> gpu = open_gpu(choose_adapter("", AdapterKind::any), {.f16 = false});
   Memory memory;
   WGPUBufferDescriptor descriptor = WGPU_BUFFER_DESCRIPTOR_INIT;
   descriptor.size = 256;
@@ -32,7 +32,7 @@ TEST(Recorder, AFaultThatNobodyForesawIsThrownAndTheNextBatchWorks) {
 }
 
 TEST(ErrorScope, SeesTheFaultsOfItsOwnThreadAlone) {
-  const std::shared_ptr<Gpu> gpu = open_gpu(choose_adapter("", AdapterKind::any), false);
+  const std::shared_ptr<Gpu> gpu = open_gpu(choose_adapter("", AdapterKind::any), {.f16 = false});
   const auto fail = [&] {
     WGPUBufferDescriptor descriptor = WGPU_BUFFER_DESCRIPTOR_INIT;
     descriptor.size = UINT64_C(1) << 62;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <tuple>
 
 #include "kiln/runtime/webgpu/testing.hpp"
@@ -16,7 +17,7 @@
 namespace kiln {
 namespace {
 
-using Key = std::tuple<std::string, AdapterKind, bool, Language>;
+using Key = std::tuple<std::string, AdapterKind, bool, bool, Language>;
 
 struct OpenDevices {
   std::mutex mutex;
@@ -27,6 +28,11 @@ struct OpenDevices {
 OpenDevices& open_devices() {
   static OpenDevices& shared = *new OpenDevices;
   return shared;
+}
+
+bool portable_by_environment() {
+  const char* text = std::getenv("KILN_PORTABLE");  // NOLINT(concurrency-mt-unsafe): only read
+  return text != nullptr && *text != '\0' && std::string_view(text) != "0";
 }
 
 }  // namespace
@@ -42,13 +48,14 @@ Device webgpu::device(const webgpu::Options& options) {
   if (name.empty()) {
     if (const char* chosen = std::getenv("KILN_ADAPTER")) name = chosen;
   }
+  const wgpu::Opening opening{.f16 = options.f16, .portable = portable_by_environment()};
   OpenDevices& open = open_devices();
   const std::lock_guard lock(open.mutex);
   std::weak_ptr<wgpu::WebGpuRuntime>& slot =
-      open.by_options[Key(name, options.kind, options.f16, language)];
+      open.by_options[Key(name, options.kind, opening.f16, opening.portable, language)];
   if (auto runtime = slot.lock(); runtime && !runtime->lost()) return Device(std::move(runtime));
   const wgpu::Adapter adapter = wgpu::choose_adapter(name, options.kind);
-  auto gpu = wgpu::open_gpu(adapter, options.f16);
+  auto gpu = wgpu::open_gpu(adapter, opening);
   trace_by_environment();  // after drivers were loaded, so that it ends before them
   auto runtime = std::make_shared<wgpu::WebGpuRuntime>(std::move(gpu), language);
   slot = runtime;

@@ -37,8 +37,8 @@ struct Options {
 std::vector<AdapterInfo> adapters();
 
 /// Opens an adapter with its own limits and features. Opening one again with equal options gives
-/// the same opened adapter until it is lost. The environment variable KILN_ADAPTER stands for
-/// `adapter` where that is empty.
+/// the same opened adapter until it is lost. KILN_ADAPTER in the environment stands for an empty
+/// `adapter`; with KILN_PORTABLE=1 a device has no more than every WebGPU adapter has.
 ///
 ///     Device gpu = webgpu::device();
 ///     Device software = webgpu::device({.adapter = "llvmpipe"});

@@ -35,6 +35,36 @@ TEST(WebGpu, StatesTheAdaptersOwnLimits) {
   for (const std::uint32_t size : limits.workgroup_size) EXPECT_GE(size, 64U);
 }
 
+/// Opens a device while the environment says `text`.
+Device opened_with(const char* text) {
+  const char* before = std::getenv("KILN_PORTABLE");
+  const std::string kept = before == nullptr ? "" : before;
+  ::setenv("KILN_PORTABLE", text, 1);
+  Device device = webgpu::device();
+  ::setenv("KILN_PORTABLE", kept.c_str(), 1);
+  return device;
+}
+
+TEST(WebGpu, APortableDeviceHasWhatEveryAdapterHas) {
+  const Device device = opened_with("1");
+  const Limits& limits = device.limits();
+  EXPECT_EQ(limits.buffer_bytes, 256U << 20);
+  EXPECT_EQ(limits.binding_bytes, 128U << 20);
+  EXPECT_EQ(limits.storage_buffers, 8U);
+  EXPECT_EQ(limits.workgroup_bytes, 16384U);
+  EXPECT_EQ(limits.workgroup_invocations, 256U);
+  EXPECT_THAT(limits.workgroup_size, ::testing::ElementsAre(256, 256, 64));
+  EXPECT_EQ(limits.workgroups, 65535U);
+  EXPECT_EQ(limits.immediate_bytes, 0U);
+  EXPECT_EQ(limits.offset_alignment, 256U);
+  EXPECT_TRUE(device.same_as(opened_with("1")));
+  for (const char* off : {"", "0"}) EXPECT_FALSE(device.same_as(opened_with(off))) << off;
+  // The device itself holds to it, so nothing can slip through.
+  KernelId id = map_id("x + number");
+  id.source += "var<immediate> number: f32;\n";
+  EXPECT_THROW(device.runtime().compile(id, "immediate"), KernelError);
+}
+
 TEST(WebGpu, EqualOptionsGiveTheSameOpenedAdapter) {
   const Device a = webgpu::device();
   EXPECT_TRUE(a.same_as(webgpu::device()));
