@@ -32,7 +32,9 @@ struct Operand {
 };
 
 /// n / d, rounded up.
-constexpr std::int64_t ceil_div(std::int64_t n, std::int64_t d) { return (n + d - 1) / d; }
+constexpr std::int64_t ceil_div(std::int64_t n, std::int64_t d) {
+  return n / d + (n % d > 0 ? 1 : 0);  // n + d - 1 may be past 2^63
+}
 
 /// A number passed to a kernel at launch, which reads it as `params.name`. A size becomes a u32, a
 /// double an f32, and an operation's Param field an f32 that may change without another plan.

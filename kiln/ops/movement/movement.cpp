@@ -125,7 +125,7 @@ struct SliceBackward {
   [[nodiscard]] RawTensor taken(RawTensor whole, const Shape& part) const {
     whole.layout.shape = part;
     whole.layout.offset += begin * whole.layout.stride(axis);
-    whole.layout.strides[at(axis)] *= step;
+    if (part[axis] > 1) whole.layout.strides[at(axis)] *= step;  // else it may be past 2^63
     return whole;
   }
 };
@@ -159,7 +159,7 @@ struct Slice {
     out.shape[along] = ceil_div(std::min(end, in.shape[along]) - begin, step);
     // An empty slice keeps an offset inside the buffer.
     if (out.shape[along] > 0) out.offset += begin * in.stride(along);
-    out.strides[at(along)] *= step;
+    if (out.shape[along] > 1) out.strides[at(along)] *= step;  // else it may be past 2^63
     return out;
   }
 
@@ -191,7 +191,10 @@ struct Concat {
                                    axis, to_string(a.shape), to_string(b.shape)));
     }
     TensorSpec out = a;
-    out.shape[axis] += b.shape[axis];
+    if (__builtin_add_overflow(a.shape[axis], b.shape[axis], &out.shape[axis])) {
+      throw ShapeError(fmt::format("concat: the size along axis {} is past 2^63 ({}, {})", axis,
+                                   to_string(a.shape), to_string(b.shape)));
+    }
     return out;
   }
   RawTensor webgpu_forward(webgpu::Client& client, const RawTensor& a, const RawTensor& b,
@@ -237,7 +240,6 @@ AnyTensor reshape(const AnyTensor& x, const Shape& shape) { return apply(Reshape
 AnyTensor reshape(const AnyTensor& x, std::initializer_list<std::int64_t> shape) {
   Shape known;
   int open = -1;
-  std::int64_t product = 1;
   for (const std::int64_t size : shape) {
     if (size == -1 && open < 0) {
       open = known.rank();
@@ -245,9 +247,9 @@ AnyTensor reshape(const AnyTensor& x, std::initializer_list<std::int64_t> shape)
       continue;
     }
     known.push_back(size);
-    product *= size;
   }
   if (open >= 0) {
+    const std::int64_t product = known.elements();
     if (product == 0 || x.shape().elements() % product != 0) {
       throw ShapeError(
           fmt::format("reshape: no size for -1 keeps the number of elements ({} to [{}])",

@@ -1,5 +1,7 @@
 #include "kiln/ops/movement/movement.hpp"
 
+#include <limits>
+
 #include "kiln/ops/test_support.hpp"
 
 namespace kiln {
@@ -134,6 +136,24 @@ TEST(Movement, ViewsOfViewsKeepTheirStrides) {
   EXPECT_EQ(values(y), values(permute(reshape(x, {2, 3, 4}), {1, 2, 0})));
   const AnyTensor z = reshape(slice(y, 1, 1, 4, 2), {3, -1});
   EXPECT_THAT(values(z), ElementsAre(1, 13, 3, 15, 5, 17, 7, 19, 9, 21, 11, 23));
+}
+
+TEST(Movement, StepsAndSizesNear2To63DoNotWrap) {
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  const AnyTensor x = counting({5, 3});
+  for (const std::int64_t step : {std::int64_t{5}, most / 3, most - 4, most}) {
+    EXPECT_THAT(values(slice(x, 0, 1, most, step)), ElementsAre(3, 4, 5)) << step;
+    EXPECT_THAT(values(slice(x, 1, 2, 3, step)), ElementsAre(2, 5, 8, 11, 14)) << step;
+    EXPECT_EQ(slice(x, 0, 5, most, step).shape(), (Shape{0, 3})) << step;
+    const auto g = test::gradients_of(
+        [&](const auto& in) { return slice(in[0], 0, 2, most, step); }, {x}, 1.0F);
+    EXPECT_THAT(values(g[0]), ElementsAre(0, 0, 0, 0, 0, 0, 1, 1, 1, 0, 0, 0, 0, 0, 0)) << step;
+  }
+  EXPECT_EQ(slice(x, 0, 0, most, 4).shape(), (Shape{2, 3}));
+  const AnyTensor wide = broadcast_to(counting({1}), {most / 2 + 1});
+  EXPECT_THAT(message_of<ShapeError>([&] { (void)concat({wide, wide}, 0); }),
+              AllOf(HasSubstr("concat"), HasSubstr("2^63")));
+  EXPECT_THROW((void)reshape(x, {-1, 1LL << 40, 1LL << 40}), ShapeError);
 }
 
 TEST(Movement, ConcatJoinsAlongAnyAxis) {
