@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
+#include <utility>
 
 #include "arange_wgsl.hpp"
 #include "kiln/dispatch/raw_tensor.hpp"
@@ -49,6 +52,46 @@ std::array<std::uint32_t, 2> threefry(const std::array<std::uint32_t, 2>& counte
   return x;
 }
 
+[[noreturn]] void refuse_random(DType dtype) {
+  throw DTypeError(fmt::format("random: makes f32 or f16, asked for {}", to_string(dtype)));
+}
+
+/// The float next to `x` above or below, of finite floats.
+float neighbour(float x, bool above) { return std::nextafter(x, above ? HUGE_VALF : -HUGE_VALF); }
+float16 neighbour(float16 x, bool above) {
+  const bool negative = std::signbit(static_cast<float>(x));
+  const auto bits = static_cast<std::uint16_t>(x.bits() & 0x7fffU);
+  if (bits == 0) return float16::from_bits(above ? 0x0001 : 0x8001);
+  return float16::from_bits(static_cast<std::uint16_t>(x.bits() + (above == negative ? -1 : 1)));
+}
+
+/// The least and the largest number of T in [low, high).
+template <class T>
+std::pair<double, double> numbers_between_as(double low, double high) {
+  const auto value = [](T x) { return static_cast<double>(static_cast<float>(x)); };
+  auto least = T(static_cast<float>(low));
+  if (value(least) < low) least = neighbour(least, true);
+  auto most = T(static_cast<float>(high));
+  if (value(most) >= high) most = neighbour(most, false);
+  return {value(least), value(most)};
+}
+
+/// Throws DTypeError where the bounds are beyond what the dtype has, or no number of it lies
+/// between.
+std::pair<double, double> numbers_between(double low, double high, DType dtype) {
+  const double largest = dtype == DType::f16 ? 65504 : std::numeric_limits<float>::max();
+  const auto refuse = [&](std::string_view why) {
+    throw DTypeError(
+        fmt::format("random_uniform: {} [{}, {}) {}", to_string(dtype), low, high, why));
+  };
+  if (!(std::abs(low) <= largest && std::abs(high) <= largest))
+    refuse("reaches beyond the dtype's finite numbers");
+  const auto between = dtype == DType::f16 ? numbers_between_as<float16>(low, high)
+                                           : numbers_between_as<float>(low, high);
+  if (!(low < high && between.first <= between.second)) refuse("has no number of the dtype");
+  return between;
+}
+
 /// 24 bits, so that every result is exact in f32 and below 1.
 float unit(std::uint32_t bits) { return static_cast<float>(bits >> 8U) * 0x1p-24F; }
 
@@ -62,10 +105,11 @@ struct Random {
   bool normal;
   Param offset;
   Param scale;
+  Param least;  // a result outside of these is brought to the nearer one
+  Param most;
 
   TensorSpec output() const {
-    if (!is_float(dtype))
-      throw DTypeError(fmt::format("random: makes f32 or f16, asked for {}", to_string(dtype)));
+    if (!is_float(dtype)) refuse_random(dtype);
     return {shape, dtype};
   }
   webgpu::Launch webgpu_kernel(const Operand& out) const {
@@ -78,7 +122,9 @@ struct Random {
                        {"seed_low", static_cast<std::int64_t>(seed & 0xffff'ffffU)},
                        {"seed_high", static_cast<std::int64_t>(seed >> 32U)},
                        {"offset", offset},
-                       {"scale", scale}},
+                       {"scale", scale},
+                       {"least", least},
+                       {"most", most}},
             .grid = {ceil_div(out.shape().elements(), 64), 1, 1},
             .trusted = true};
   }
@@ -91,7 +137,11 @@ struct Random {
       const float sample =
           normal ? std::sqrt(-2 * std::log(1 - u)) * std::cos(6.28318530717958648F * unit(bits[1]))
                  : u;
-      return static_cast<float>(offset.value) + static_cast<float>(scale.value) * sample;
+      // Halves: a sum of both may be out of range where the result is not.
+      const float half =
+          static_cast<float>(offset.value) * 0.5F + static_cast<float>(scale.value) * sample;
+      return std::clamp(half + half, static_cast<float>(least.value),
+                        static_cast<float>(most.value));
     });
   }
 };
@@ -200,12 +250,16 @@ AnyTensor arange(std::int64_t count, const Device& device, DType dtype, double s
 
 AnyTensor random_uniform(const Shape& shape, std::uint64_t seed, const Device& device, double low,
                          double high, DType dtype) {
-  return apply(Random{shape, dtype, seed, false, {low}, {high - low}}, device);
+  if (!is_float(dtype)) refuse_random(dtype);
+  const auto [least, most] = numbers_between(low, high, dtype);
+  const Random op{shape, dtype, seed, false, {low}, {high / 2 - low / 2}, {least}, {most}};
+  return apply(op, device);
 }
 
 AnyTensor random_normal(const Shape& shape, std::uint64_t seed, const Device& device, double mean,
                         double deviation, DType dtype) {
-  return apply(Random{shape, dtype, seed, true, {mean}, {deviation}}, device);
+  constexpr double inf = std::numeric_limits<double>::infinity();
+  return apply(Random{shape, dtype, seed, true, {mean}, {deviation / 2}, {-inf}, {inf}}, device);
 }
 
 }  // namespace kiln

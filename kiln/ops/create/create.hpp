@@ -43,7 +43,8 @@ AnyTensor arange(std::int64_t count, const Device& device, DType dtype = DType::
 
 /// Numbers drawn evenly from [low, high). Element i depends on `seed` and i alone, on every
 /// adapter: Threefry-2x32 with 20 rounds (Salmon et al., "Parallel random numbers: as easy as 1, 2,
-/// 3", 2011). f32 or f16.
+/// 3", 2011). f32 or f16; `high` is never drawn, though a result be rounded. Throws DTypeError
+/// where the dtype has no number in the interval, or a bound is beyond its largest.
 AnyTensor random_uniform(const Shape& shape, std::uint64_t seed, const Device& device,
                          double low = 0, double high = 1, DType dtype = DType::f32);
 /// Numbers of the normal distribution, by the Box-Muller transform of the same generator. f32 or

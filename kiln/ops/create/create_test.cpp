@@ -1,5 +1,6 @@
 #include "kiln/ops/create/create.hpp"
 
+#include "kiln/ops/elementwise/elementwise.hpp"
 #include "kiln/ops/reduce/reduce.hpp"
 #include "kiln/ops/test_support.hpp"
 
@@ -134,6 +135,43 @@ TEST(Create, UniformNumbersFillTheirInterval) {
   const double mean = sum / 50000;
   EXPECT_NEAR(mean, 2, 0.06);
   EXPECT_NEAR(squares / 50000 - mean * mean, 64.0 / 12, 0.1);
+}
+
+TEST(Create, TheUpperBoundIsNeverDrawnThoughResultsAreRounded) {
+  struct Range {
+    double low;
+    double high;
+    DType dtype;
+  };
+  const std::vector<Range> ranges{
+      {0, 1, DType::f16},          {1, 2, DType::f32},         {1, 2, DType::f16},
+      {-3, -1, DType::f16},        {-1, 0, DType::f32},        {-1e-3, 0, DType::f16},
+      {0.1, 0.3, DType::f16},      {1000, 1000.1, DType::f32}, {16777215, 16777217, DType::f32},
+      {-65504, 65504, DType::f16}, {-3e38, 3e38, DType::f32},  {0, 1e-45, DType::f32}};
+  for (const auto& [low, high, dtype] : ranges) {
+    const AnyTensor x = random_uniform({1 << 17}, 11, device(), low, high, dtype);
+    EXPECT_GE(values(min(x))[0], low) << low;
+    EXPECT_LT(values(max(x))[0], high) << low;
+  }
+  // The whole range is there, and the middle is where it should be.
+  const AnyTensor wide = random_uniform({1 << 17}, 3, device(), -3e38, 3e38);
+  EXPECT_LT(min(wide).item(), -2.99e38F);
+  EXPECT_GT(max(wide).item(), 2.99e38F);
+  EXPECT_NEAR(mean(wide * 1e-38).item(), 0, 2);
+}
+
+TEST(Create, AnIntervalWithoutNumbersOfTheDtypeIsRefused) {
+  const auto message = [](double low, double high, DType dtype) {
+    return message_of<DTypeError>(
+        [&] { (void)random_uniform({4}, 1, device(), low, high, dtype); });
+  };
+  EXPECT_THAT(message(0, 1e6, DType::f16),
+              AllOf(HasSubstr("random_uniform"), HasSubstr("f16"), HasSubstr("1000000")));
+  EXPECT_THAT(message(-1e39, 0, DType::f32), HasSubstr("finite"));
+  EXPECT_THAT(message(2, 2, DType::f32), HasSubstr("no number"));
+  EXPECT_THAT(message(2, 1, DType::f32), HasSubstr("no number"));
+  EXPECT_THAT(message(1.0001, 1.0002, DType::f16), HasSubstr("no number"));
+  EXPECT_THAT(message(NAN, 1, DType::f32), HasSubstr("finite"));
 }
 
 TEST(Create, NormalNumbersHaveMeanDeviationAndTails) {
