@@ -14,7 +14,7 @@ using namespace kiln;
 // it.
 struct Mish {
   static constexpr std::string_view name = "mish";
-  static Expr body(Expr x) { return x * tanh(log(1 + exp(x))); }
+  static Expr body(Expr x) { return x * tanh(softplus(x)); }
 };
 AnyTensor mish(const AnyTensor& x) { return apply(Mish{}, x); }
 
@@ -27,11 +27,13 @@ TEST(Readme, SeveralDevices) {
 
 TEST(Readme, AnElementwiseOperationIsOneFunction) {
   const Device device = webgpu::device();
-  const AnyTensor x = tensor({-1.F, 0.F, 2.F}, {3}, device);
+  const AnyTensor x = tensor({-1.F, 0.F, 2.F, 89.F}, {4}, device.autodiff()).require_grad();
   const std::vector<float> y = mish(x).to_vector();
   EXPECT_NEAR(y[0], -1 * std::tanh(std::log1p(std::exp(-1.0))), 1e-6);
   EXPECT_EQ(y[1], 0);
   EXPECT_NEAR(y[2], 2 * std::tanh(std::log1p(std::exp(2.0))), 1e-6);
+  EXPECT_EQ(y[3], 89);
+  EXPECT_NEAR(sum(mish(x)).backward().of(x).to_vector()[3], 1, 1e-6);
 }
 
 TEST(Readme, GradientsComeFromMarkedLeaves) {

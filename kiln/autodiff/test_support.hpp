@@ -61,16 +61,37 @@ inline std::vector<double> doubles(const std::vector<float>& from) {
 
 using Function = std::function<AnyTensor(const std::vector<AnyTensor>&)>;
 
-/// The gradients of sum(f(inputs) * weights), the weights made up, in each of the inputs.
-inline std::vector<AnyTensor> gradients_of(const Function& f, std::vector<AnyTensor> inputs,
-                                           Checkpointing strategy = Checkpointing::keep) {
+/// The gradients of sum(f(inputs) * weights) in each of the inputs.
+inline std::vector<AnyTensor> gradients_of(
+    const Function& f, std::vector<AnyTensor> inputs,
+    const std::function<AnyTensor(const AnyTensor&)>& weights,
+    Checkpointing strategy = Checkpointing::keep) {
   for (AnyTensor& t : inputs) t = t.to(t.device().autodiff(strategy)).require_grad();
   const AnyTensor out = f(inputs);
-  const AnyTensor seed = make_wave(out.shape(), 5, out.dtype(), out.device());
+  const AnyTensor seed = weights(out);
   const Gradients found = vjp({&out, 1}, {&seed, 1});
   std::vector<AnyTensor> gradients;
   for (const AnyTensor& t : inputs) gradients.push_back(found.of(t));
   return gradients;
+}
+
+/// The same with weights that are made up.
+inline std::vector<AnyTensor> gradients_of(const Function& f, std::vector<AnyTensor> inputs,
+                                           Checkpointing strategy = Checkpointing::keep) {
+  const auto made_up = [](const AnyTensor& out) {
+    return make_wave(out.shape(), 5, out.dtype(), out.device());
+  };
+  return gradients_of(f, std::move(inputs), made_up, strategy);
+}
+
+/// The same with every weight that number.
+inline std::vector<AnyTensor> gradients_of(const Function& f, std::vector<AnyTensor> inputs,
+                                           float weight) {
+  const auto all = [=](const AnyTensor& out) {
+    const auto n = static_cast<std::size_t>(out.shape().elements());
+    return make(std::vector<float>(n, weight), out.shape(), out.dtype(), out.device());
+  };
+  return gradients_of(f, std::move(inputs), all);
 }
 
 /// Compares all gradients of f at `inputs` (f32) with central differences.

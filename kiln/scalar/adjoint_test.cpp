@@ -48,6 +48,7 @@ TEST(Adjoint, OfUnaryFunctionsMatchesDifferences) {
   expect_differences_at([](Expr x) { return rsqrt(x); }, positive);
   expect_differences_at([](Expr x) { return tanh(x); }, any);
   expect_differences_at([](Expr x) { return sigmoid(x); }, any);
+  expect_differences_at([](Expr x) { return softplus(x); }, any);
   expect_differences_at([](Expr x) { return relu(x); }, any);
   expect_differences_at([](Expr x) { return erf(x); }, any);
 }
@@ -229,6 +230,87 @@ TEST(Adjoint, AnInfiniteSlopeDoesNotLeakFromNestedOrSharedBranches) {
   EXPECT_EQ(gradients(*shared, {4.0}), (std::vector{1.25}));
   EXPECT_EQ(gradients(*body_of([](Expr x) { return select(x < 1, x, x); }), {3.0}, 7),
             (std::vector{7.0}));
+}
+
+// Where nothing comes in nothing goes out, at poles, beyond them and at NaN.
+TEST(Adjoint, ZeroTimesAnySlopeIsZero) {
+  const std::vector<double> hard{0.0, -0.0, -1.0, 1.0, 1e300, -1e300, inf, -inf, nan};
+  const auto expect_zero = [](const BodyPtr& body, const std::vector<double>& at) {
+    for (const double g : {0.0, -0.0}) {
+      for (const double out : gradients(*body, at, g)) EXPECT_EQ(out, 0) << at[0];
+    }
+  };
+  for (const double x : hard) {
+    expect_zero(body_of([](Expr a) { return exp(a); }), {x});
+    expect_zero(body_of([](Expr a) { return log(a); }), {x});
+    expect_zero(body_of([](Expr a) { return sqrt(a); }), {x});
+    expect_zero(body_of([](Expr a) { return rsqrt(a); }), {x});
+    expect_zero(body_of([](Expr a) { return tanh(a) + sigmoid(a) * softplus(a); }), {x});
+    expect_zero(body_of([](Expr a) { return erf(a) * relu(a) + abs(a) / 3; }), {x});
+    expect_zero(body_of([](Expr a) { return cast(1 / a, DType::f16); }), {x});
+    for (const double y : hard) {
+      expect_zero(body_of([](Expr a, Expr b) { return a * b; }), {x, y});
+      expect_zero(body_of([](Expr a, Expr b) { return a / b; }), {x, y});
+      expect_zero(body_of([](Expr a, Expr b) { return pow(a, b); }), {x, y});
+      expect_zero(body_of([](Expr a, Expr b) { return max(a, b) - min(a * 2, b); }), {x, y});
+    }
+  }
+}
+
+TEST(Adjoint, AZeroOnTheWayIsAsStrongAsOneThatComesIn) {
+  const auto distance = body_of([](Expr x, Expr y) { return max(sqrt(x * x + y * y), 1e-10); });
+  EXPECT_EQ(gradients(*distance, {0.0, 0.0}), (std::vector{0.0, 0.0}));
+  EXPECT_NEAR(gradients(*distance, {3.0, 4.0})[0], 0.6, 1e-15);
+  EXPECT_NEAR(gradients(*distance, {3.0, 4.0})[1], 0.8, 1e-15);
+  const auto branches = body_of([](Expr x) { return select(x < 0, 2 * x, sqrt(x)); });
+  EXPECT_EQ(gradients(*branches, {-1.0}), (std::vector{2.0}));
+  EXPECT_EQ(gradients(*branches, {0.25}), (std::vector{1.0}));
+}
+
+// Strong zeros are not in the function: an infinite slope and a NaN stay where something comes in.
+TEST(Adjoint, WhereAGradientComesInTheSlopeCounts) {
+  EXPECT_EQ(gradients(*body_of([](Expr x) { return sqrt(x); }), {0.0}, 2), (std::vector{inf}));
+  EXPECT_EQ(gradients(*body_of([](Expr x) { return log(x); }), {0.0}, -2), (std::vector{-inf}));
+  EXPECT_TRUE(std::isnan(gradients(*body_of([](Expr x) { return sqrt(x); }), {-1.0}, 2)[0]));
+  EXPECT_TRUE(std::isnan(gradients(*body_of([](Expr x) { return x * x; }), {0.0}, nan)[0]));
+  EXPECT_TRUE(std::isnan(gradients(*body_of([](Expr x) { return x * x; }), {nan}, 1)[0]));
+}
+
+// The second derivative is that of the function, also where the first gradient is 0.
+TEST(Adjoint, OfAStrongZeroPassesThrough) {
+  const auto first = adjoint(*body_of([](Expr x) { return exp(x); }));  // of x, result, gradient
+  const auto second = adjoint(*first);
+  const std::array at{0.5, std::exp(0.5), 0.0, 0.0, 1.0};
+  EXPECT_DOUBLE_EQ(evaluate(*second, 2, at), std::exp(0.5)) << "by the incoming gradient";
+  EXPECT_EQ(evaluate(*second, 1, at), 0) << "by the result, times a gradient of 0";
+}
+
+// What cannot be infinite takes no guard, so that the commonest gradients cost what they did.
+TEST(Adjoint, FiniteSlopesAreNotGuarded) {
+  const auto guards = [](const BodyPtr& body) {
+    std::size_t count = 0;
+    for (const auto& node : adjoint(*body)->graph->nodes())
+      count += node.op == Opcode::unless_zero ? 1U : 0U;
+    return count;
+  };
+  EXPECT_EQ(guards(body_of([](Expr x) { return relu(x) + 1; })), 0U);
+  EXPECT_EQ(guards(body_of([](Expr x) { return -x * 3 - x / 2; })), 0U);
+  EXPECT_EQ(guards(body_of([](Expr x, Expr y) { return max(x, abs(y)) - y; })), 0U);
+  EXPECT_EQ(guards(body_of([](Expr x) { return cast(select(x < 0, x, 1), DType::f16); })), 0U);
+  EXPECT_EQ(guards(body_of([](Expr x) { return x / 0; })), 1U);
+  EXPECT_EQ(guards(body_of([](Expr x) { return sqrt(x); })), 1U);
+  EXPECT_EQ(guards(body_of([](Expr x, Expr y) { return x * y; })), 2U);
+}
+
+TEST(Adjoint, OfSoftplusAndMishIsFiniteFarOut) {
+  const auto body = body_of([](Expr x) { return softplus(x); });
+  EXPECT_EQ(gradients(*body, {1e4}), (std::vector{1.0}));
+  EXPECT_EQ(gradients(*body, {-1e4}), (std::vector{0.0}));
+  EXPECT_NEAR(gradients(*body, {-100.0})[0] / std::exp(-100.0), 1, 1e-12);
+  const auto mish = body_of([](Expr x) { return x * tanh(softplus(x)); });
+  EXPECT_EQ(gradients(*mish, {89.0}), (std::vector{1.0}));
+  EXPECT_EQ(gradients(*mish, {-1e4}), (std::vector{0.0}));
+  expect_differences_at([](Expr x) { return x * tanh(softplus(x)); }, {{-2.0}, {0.3}, {4.0}});
 }
 
 TEST(Adjoint, OfSigmoidAndSiluIsFiniteFarOut) {

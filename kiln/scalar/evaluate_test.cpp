@@ -114,6 +114,28 @@ TEST(Evaluate, MinAndMaxKeepNaNFromEitherSide) {
   }
 }
 
+TEST(Evaluate, OfTwoZerosTheSmallerHasTheSign) {
+  const auto low = body_of([](Expr a, Expr b) { return min(a, b); });
+  const auto high = body_of([](Expr a, Expr b) { return max(a, b); });
+  for (const bool swapped : {false, true}) {
+    const std::array in{swapped ? 0.0 : -0.0, swapped ? -0.0 : 0.0};
+    EXPECT_TRUE(std::signbit(evaluate(*low, 0, in)));
+    EXPECT_FALSE(std::signbit(evaluate(*high, 0, in)));
+  }
+  EXPECT_TRUE(std::signbit(evaluate(*high, 0, std::array{-0.0, -0.0})));
+  EXPECT_FALSE(std::signbit(evaluate(*low, 0, std::array{0.0, 0.0})));
+}
+
+TEST(Evaluate, SoftplusIsRightForEveryInput) {
+  const auto body = body_of([](Expr x) { return softplus(x); });
+  EXPECT_DOUBLE_EQ(value(body, 0), std::log(2.0));
+  EXPECT_EQ(value(body, 1e30), 1e30);
+  EXPECT_EQ(value(body, inf), inf);
+  EXPECT_EQ(value(body, -inf), 0);
+  EXPECT_DOUBLE_EQ(value(body, -40), std::exp(-40.0));
+  EXPECT_TRUE(std::isnan(value(body, nan)));
+}
+
 TEST(Evaluate, ReluKeepsNaN) {
   expect_unary([](Expr x) { return relu(x); },
                [](double x) { return std::isnan(x) ? nan
@@ -152,6 +174,8 @@ TEST(Evaluate, CastsRoundTruncateAndSaturate) {
   EXPECT_EQ(value(to_f16, 1 + 0x1p-11), 1);
   EXPECT_EQ(value(to_f16, 65520), inf);
   EXPECT_EQ(value(to_f16, 1e-9), 0);
+  EXPECT_EQ(value(to_i32, nan), 0);
+  EXPECT_EQ(value(to_u32, nan), 0);
   EXPECT_EQ(value(to_i32, -2.9), -2);
   EXPECT_EQ(value(to_i32, 1e30), 2147483647.0);
   EXPECT_EQ(value(to_i32, -1e30), -2147483648.0);

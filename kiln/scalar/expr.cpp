@@ -71,29 +71,6 @@ std::string spell(const ExprGraph& graph, int inputs, int params,
   return key;
 }
 
-/// A gradient on its way to a node. Inside the branch of a select it counts only where that branch
-/// is taken. It is cut off at the end and not at the select: on the way it may meet an infinite
-/// slope, and 0 * inf is NaN.
-struct Flow {
-  Expr gradient = Expr::none();
-  Expr when = Expr::none();  ///< none: everywhere
-};
-
-Expr guarded(const Flow& flow) {
-  return flow.when.in_graph() ? select(flow.when, flow.gradient, 0) : flow.gradient;
-}
-
-void add(const Flow& flow, Flow& sum) {
-  if (!sum.gradient.in_graph()) {
-    sum = flow;
-  } else if (sum.when.id() == flow.when.id()) {
-    sum.gradient = sum.gradient + flow.gradient;
-  } else {
-    const bool everywhere = !sum.when.in_graph() || !flow.when.in_graph();
-    sum = {guarded(sum) + guarded(flow), everywhere ? Expr::none() : sum.when || flow.when};
-  }
-}
-
 }  // namespace
 
 std::size_t ExprGraph::Hash::operator()(const Node& node) const {
@@ -165,12 +142,14 @@ Expr sqrt(const Expr& x) { return unary(Opcode::sqrt, x); }
 Expr rsqrt(const Expr& x) { return unary(Opcode::rsqrt, x); }
 Expr tanh(const Expr& x) { return unary(Opcode::tanh, x); }
 Expr sigmoid(const Expr& x) { return unary(Opcode::sigmoid, x); }
+Expr softplus(const Expr& x) { return unary(Opcode::softplus, x); }
 Expr relu(const Expr& x) { return unary(Opcode::relu, x); }
 Expr is_nan(const Expr& x) { return unary(Opcode::is_nan, x); }
 Expr erf(const Expr& x) { return unary(Opcode::erf, x); }
 Expr pow(const Expr& base, const Expr& exponent) { return binary(Opcode::pow, base, exponent); }
 Expr min(const Expr& a, const Expr& b) { return binary(Opcode::min, a, b); }
 Expr max(const Expr& a, const Expr& b) { return binary(Opcode::max, a, b); }
+Expr unless_zero(const Expr& gate, const Expr& x) { return binary(Opcode::unless_zero, gate, x); }
 Expr select(const Expr& condition, const Expr& yes, const Expr& no) {
   return make(Opcode::select, std::array{condition, yes, no});
 }
@@ -213,12 +192,15 @@ BodyPtr adjoint(const Body& body) {
   if (body.roots.size() != 1) throw Error("adjoint: takes a function of one result");
   ExprGraph graph = *body.graph;
   const std::int32_t root = body.roots[0];
-  std::vector<Flow> flows(static_cast<std::size_t>(root) + 1);
-  flows.back().gradient = graph.input(body.inputs + 1);
+  // What has come so far to each node; none: nothing.
+  std::vector<Expr> flows(static_cast<std::size_t>(root) + 1, Expr::none());
+  flows.back() = graph.input(body.inputs + 1);
+  std::vector<std::int32_t> roots(static_cast<std::size_t>(body.inputs), -1);
   for (std::int32_t id = root; id >= 0; --id) {
-    const Flow flow = flows[static_cast<std::size_t>(id)];
-    if (!flow.gradient.in_graph()) continue;
+    const Expr gradient = flows[static_cast<std::size_t>(id)];
+    if (!gradient.in_graph()) continue;
     const ExprGraph::Node node = graph.node(id);
+    if (node.op == Opcode::input) roots[static_cast<std::size_t>(node.args[0])] = gradient.id();
     if (node.op == Opcode::cast && !is_float(node.dtype)) continue;  // an integer has no gradient
     const auto args = operands(node);
     std::array<Expr, 3> in{Expr::none(), Expr::none(), Expr::none()};
@@ -227,23 +209,11 @@ BodyPtr adjoint(const Body& body) {
     // again.
     const Expr self = id == root ? graph.input(body.inputs) : graph.expr(id);
     std::array<Expr, 3> out{Expr::none(), Expr::none(), Expr::none()};
-    row(node.op).adjoint(in, self, flow.gradient, out);
+    row(node.op).adjoint(in, self, gradient, out);
     for (std::size_t i = 0; i < args.size(); ++i) {
       if (!out[i].in_graph()) continue;
-      Expr when = flow.when;
-      if (node.op == Opcode::select) {
-        const Expr taken = i == 1 ? in[0] : !in[0];
-        when = when.in_graph() ? when && taken : taken;
-      }
-      add({out[i], when}, flows[static_cast<std::size_t>(args[i])]);
-    }
-  }
-  std::vector<std::int32_t> roots(static_cast<std::size_t>(body.inputs), -1);
-  for (std::int32_t id = 0; id <= root; ++id) {
-    const ExprGraph::Node node = graph.node(id);
-    const Flow& flow = flows[static_cast<std::size_t>(id)];
-    if (node.op == Opcode::input && flow.gradient.in_graph()) {
-      roots[static_cast<std::size_t>(node.args[0])] = guarded(flow).id();
+      Expr& sum = flows[static_cast<std::size_t>(args[i])];
+      sum = sum.in_graph() ? sum + out[i] : out[i];
     }
   }
   for (std::int32_t& id : roots) {

@@ -18,7 +18,7 @@ class Expr;
 
 /// A number that changes from call to call, such as a learning rate, as a field of an operation. It
 /// is passed to the kernel at launch: it is in no cache key and in no kernel's text, so a new value
-/// never compiles anything.
+/// never compiles anything. Beside f16 operands it takes part in f32, as they do.
 struct Param {
   double value = 0;
 };
@@ -124,15 +124,20 @@ Expr rsqrt(const Expr& x);
 Expr tanh(const Expr& x);
 /// 1 / (1 + exp(-x)), right for every x, and so is its gradient.
 Expr sigmoid(const Expr& x);
+/// log(1 + exp(x)), right for every x, and so is its gradient.
+Expr softplus(const Expr& x);
 /// max(x, 0); NaN stays NaN.
 Expr relu(const Expr& x);
 Expr erf(const Expr& x);
 Expr is_nan(const Expr& x);
 Expr pow(const Expr& base, const Expr& exponent);
-/// NaN if either is NaN.
+/// NaN if either is NaN; -0 is less than +0.
 Expr min(const Expr& a, const Expr& b);
-/// NaN if either is NaN.
+/// NaN if either is NaN; +0 is greater than -0.
 Expr max(const Expr& a, const Expr& b);
+/// `x`, but 0 where `gate` is exactly 0, whatever `x` is there. What a gradient meets on its way:
+/// unless_zero(g, g * slope) is 0 for a `g` of 0 and an infinite slope, where g * slope is NaN.
+Expr unless_zero(const Expr& gate, const Expr& x);
 /// `yes` where `condition` (a bool) holds, else `no`.
 Expr select(const Expr& condition, const Expr& yes, const Expr& no);
 Expr cast(const Expr& x, DType to);
@@ -157,9 +162,10 @@ BodyPtr make_body(const ExprGraph& graph, int inputs, int params,
 
 /// The adjoint of a function of one result: its inputs are those of `body` [0, n), then body's
 /// result (n), then the incoming gradient (n + 1); result i is the gradient of input i. It is
-/// written in terms of the result where it can be, and the gradient travels inside `select`, so a
-/// branch not taken cannot make 0 * inf. Results need not have the dtypes of the inputs: behind a
-/// cast they have that of `fallback` where nothing else decides.
+/// written in terms of the result where it can be. Zero is strong: where the gradient that comes to
+/// an operation is exactly 0, what goes on to its operands is 0, though the slope be infinite or
+/// NaN; so a branch not taken adds nothing. Results need not have the dtypes of the inputs: behind
+/// a cast they have that of `fallback` where nothing else decides.
 BodyPtr adjoint(const Body& body);
 
 /// The dtype of every root, or DTypeError that begins with `op`. Where only literals and params

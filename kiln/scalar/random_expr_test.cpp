@@ -26,6 +26,7 @@ enum class Kind : std::uint8_t {
   rsqrt,
   tanh,
   sigmoid,
+  softplus,
   relu,
   erf,
   add,
@@ -72,6 +73,8 @@ std::optional<double> compute(Kind kind, double a, double b, double c, double d)
         return std::tanh(a);
       case Kind::sigmoid:
         return 1 / (1 + std::exp(-a));
+      case Kind::softplus:
+        return std::log(1 + std::exp(a));
       case Kind::relu:
         return std::abs(a) > margin ? std::optional(std::fmax(a, 0)) : std::nullopt;
       case Kind::erf:
@@ -129,6 +132,8 @@ Expr build(Kind kind, ExprGraph& graph, const Expr& a, const Expr& b, const Expr
       return tanh(a);
     case Kind::sigmoid:
       return sigmoid(a);
+    case Kind::softplus:
+      return softplus(a);
     case Kind::relu:
       return relu(a);
     case Kind::erf:

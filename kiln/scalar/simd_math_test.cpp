@@ -15,7 +15,18 @@
 
 namespace kiln {
 
-enum class Unary : std::uint8_t { exp, log, tanh, sigmoid, erf, sqrt, rsqrt, relu, round_f16 };
+enum class Unary : std::uint8_t {
+  exp,
+  log,
+  tanh,
+  sigmoid,
+  softplus,
+  erf,
+  sqrt,
+  rsqrt,
+  relu,
+  round_f16
+};
 enum class Binary : std::uint8_t { min, max, pow };
 
 }  // namespace kiln
@@ -45,6 +56,8 @@ void run_unary(Unary function, std::span<const float> in, std::span<float> out) 
       return each(in, out, [](auto d, auto x) HWY_ATTR { return Tanh(d, x); });
     case Unary::sigmoid:
       return each(in, out, [](auto d, auto x) HWY_ATTR { return Sigmoid(d, x); });
+    case Unary::softplus:
+      return each(in, out, [](auto d, auto x) HWY_ATTR { return Softplus(d, x); });
     case Unary::erf:
       return each(in, out, [](auto d, auto x) HWY_ATTR { return Erf(d, x); });
     case Unary::sqrt:
@@ -238,6 +251,7 @@ TEST(SimdMath, ExpIsRightForEveryFloat) { check_unary(Unary::exp, Opcode::exp, 2
 TEST(SimdMath, LogIsRightForEveryFloat) { check_unary(Unary::log, Opcode::log, 2); }
 TEST(SimdMath, TanhIsRightForEveryFloat) { check_unary(Unary::tanh, Opcode::tanh, 4); }
 TEST(SimdMath, SigmoidIsRightForEveryFloat) { check_unary(Unary::sigmoid, Opcode::sigmoid, 4); }
+TEST(SimdMath, SoftplusIsRightForEveryFloat) { check_unary(Unary::softplus, Opcode::softplus, 4); }
 TEST(SimdMath, ErfIsRightForEveryFloat) { check_unary(Unary::erf, Opcode::erf, 2); }
 TEST(SimdMath, SqrtIsRightForEveryFloat) { check_unary(Unary::sqrt, Opcode::sqrt, 0.5); }
 TEST(SimdMath, RsqrtIsRightForEveryFloat) { check_unary(Unary::rsqrt, Opcode::rsqrt, 1.5); }

@@ -40,6 +40,7 @@ constexpr auto sqrt_of = [](auto, auto x) HWY_ATTR { return hn::Sqrt(x); };
 constexpr auto rsqrt_of = [](auto d, auto x) HWY_ATTR { return Rsqrt(d, x); };
 constexpr auto tanh_of = [](auto d, auto x) HWY_ATTR { return Tanh(d, x); };
 constexpr auto sigmoid_of = [](auto d, auto x) HWY_ATTR { return Sigmoid(d, x); };
+constexpr auto softplus_of = [](auto d, auto x) HWY_ATTR { return Softplus(d, x); };
 constexpr auto relu_of = [](auto d, auto x) HWY_ATTR { return Relu(d, x); };
 constexpr auto erf_of = [](auto d, auto x) HWY_ATTR { return Erf(d, x); };
 constexpr auto nan_of = [](auto d, auto x) HWY_ATTR { return truth(d, hn::IsNaN(x)); };
@@ -51,6 +52,8 @@ constexpr auto div_of = [](auto, auto a, auto b) HWY_ATTR { return hn::Div(a, b)
 constexpr auto pow_of = [](auto d, auto a, auto b) HWY_ATTR { return Pow(d, a, b); };
 constexpr auto min_of = [](auto d, auto a, auto b) HWY_ATTR { return Min(d, a, b); };
 constexpr auto max_of = [](auto d, auto a, auto b) HWY_ATTR { return Max(d, a, b); };
+constexpr auto unless_zero = [](auto d, auto g, auto x)
+                                 HWY_ATTR { return hn::IfThenZeroElse(hn::Eq(g, hn::Zero(d)), x); };
 constexpr auto imin = [](auto, auto a, auto b) HWY_ATTR { return hn::Min(a, b); };
 constexpr auto imax = [](auto, auto a, auto b) HWY_ATTR { return hn::Max(a, b); };
 constexpr auto irelu = [](auto d, auto x) HWY_ATTR { return hn::Max(x, hn::Zero(d)); };
@@ -70,6 +73,11 @@ constexpr auto pick = [](auto, auto c, auto yes, auto no)
                           HWY_ATTR { return hn::IfThenElse(holds(c), yes, no); };
 constexpr auto to_i32 = [](auto d, auto x) HWY_ATTR { return F32ToI32(d, x); };
 constexpr auto to_u32 = [](auto d, auto x) HWY_ATTR { return F32ToU32(d, x); };
+constexpr auto i32_to_u32 = [](auto d, auto x)
+                                HWY_ATTR { return hn::BitCast(DU(), hn::Max(x, hn::Zero(d))); };
+constexpr auto u32_to_i32 = [](auto d, auto x) HWY_ATTR {
+  return hn::BitCast(DI(), hn::Min(x, hn::Set(d, 0x7FFFFFFFU)));
+};
 constexpr auto from_i32 = [](auto, auto x) HWY_ATTR { return I32ToF32(DF(), x); };
 constexpr auto from_u32 = [](auto, auto x) HWY_ATTR { return U32ToF32(DF(), x); };
 // A NaN is not zero.
@@ -162,6 +170,35 @@ double sum_f32(const float* x, std::size_t n) {
   return sum;
 }
 
+/// In double precision, in which no square of a float leaves the range.
+double sum_squares_f32(const float* x, std::size_t n) {
+  const hn::ScalableTag<double> d;
+  const hn::Rebind<float, decltype(d)> df;
+  const std::size_t step = hn::Lanes(d);
+  const auto at = [&](std::size_t i) HWY_ATTR { return hn::PromoteTo(d, hn::LoadU(df, x + i)); };
+  auto a = hn::Zero(d);
+  auto b = a;
+  auto c = a;
+  auto e = a;
+  std::size_t i = 0;
+  for (; i + 4 * step <= n; i += 4 * step) {
+    const auto v = at(i);
+    const auto w = at(i + step);
+    const auto y = at(i + 2 * step);
+    const auto z = at(i + 3 * step);
+    a = hn::MulAdd(v, v, a);
+    b = hn::MulAdd(w, w, b);
+    c = hn::MulAdd(y, y, c);
+    e = hn::MulAdd(z, z, e);
+  }
+  HWY_ALIGN double parts[most_lanes];
+  hn::Store(hn::Add(hn::Add(a, b), hn::Add(c, e)), d, parts);
+  double sum = 0;
+  for (std::size_t k = 0; k < step; ++k) sum += parts[k];
+  for (; i < n; ++i) sum += double{x[i]} * double{x[i]};
+  return sum;
+}
+
 std::uint32_t sum_u32(const std::uint32_t* x, std::size_t n) {
   const DU d;
   const std::size_t step = hn::Lanes(d);
@@ -222,9 +259,11 @@ TileKernels make_table() {
   floating(Opcode::rsqrt, f(rsqrt_of));
   floating(Opcode::tanh, f(tanh_of));
   floating(Opcode::sigmoid, f(sigmoid_of));
+  floating(Opcode::softplus, f(softplus_of));
   floating(Opcode::erf, f(erf_of));
   floating(Opcode::is_nan, unary<DF, DU>(nan_of));
   floating(Opcode::pow, ff(pow_of));
+  floating(Opcode::unless_zero, ff(unless_zero));
   set(Opcode::relu, f(relu_of), i(irelu), u(keep), nullptr);
   set(Opcode::logical_not, nullptr, nullptr, nullptr, u(bnot));
   set(Opcode::add, ff(add), ii(add), uu(add), nullptr);
@@ -250,6 +289,8 @@ TileKernels make_table() {
   cast(Lane::f32, Lane::boolean, unary<DF, DU>(nonzero));
   cast(Lane::i32, Lane::f32, unary<DI, DF>(from_i32));
   cast(Lane::u32, Lane::f32, unary<DU, DF>(from_u32));
+  cast(Lane::i32, Lane::u32, unary<DI, DU>(i32_to_u32));
+  cast(Lane::u32, Lane::i32, unary<DU, DI>(u32_to_i32));
   cast(Lane::i32, Lane::boolean, u(nonzero));
   cast(Lane::u32, Lane::boolean, u(nonzero));
   cast(Lane::boolean, Lane::f32, unary<DU, DF>(one_or_zero));
@@ -261,6 +302,7 @@ TileKernels make_table() {
   t.load_f16 = load_f16;
   t.store_f16 = store_f16;
   t.sum_f32 = sum_f32;
+  t.sum_squares_f32 = sum_squares_f32;
   t.sum_u32 = sum_u32;
   t.max_f32 = extreme(max_of);
   t.min_f32 = extreme(min_of);

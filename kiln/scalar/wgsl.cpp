@@ -39,11 +39,11 @@ std::string cast_text(DType from, DType to, const std::string& x) {
   // Compilers take "!=" as ordered, by which NaN would be false.
   if (to == DType::boolean)
     return from == DType::boolean ? x : fmt::format("!({0} == {1}(0))", x, wgsl_compute_type(from));
-  // Compilers cut to the last f32 below the bound, not to the integer's own.
-  if (is_float(from) && to == DType::i32)
-    return fmt::format("select(i32({0}), 2147483647i, {0} >= 2147483648.0f)", x);
-  if (is_float(from) && to == DType::u32)
-    return fmt::format("select(u32({0}), 4294967295u, {0} >= 4294967296.0f)", x);
+  if (to == DType::i32 && is_float(from)) return fmt::format("kiln_i32({})", x);
+  if (to == DType::u32 && is_float(from)) return fmt::format("kiln_u32({})", x);
+  // The nearest there is, and not the same bits.
+  if (to == DType::i32 && from == DType::u32) return fmt::format("i32(min({}, 2147483647u))", x);
+  if (to == DType::u32 && from == DType::i32) return fmt::format("u32(max({}, 0i))", x);
   return fmt::format("{}({})", wgsl_compute_type(to), x);
 }
 
@@ -91,11 +91,8 @@ class Printer {
                                      node.op == Opcode::cast   ? DType::f32
                                      : dtype == DType::boolean ? DType::f32
                                                                : dtype);
-    if (node.op == Opcode::cast) {
-      if (node.dtype == DType::f16) out_.helpers.insert("kiln_round_f16");
-      return cast_text(meet, node.dtype, operand(node.args[0], meet));
-    }
-    std::string out;
+    std::string out =
+        node.op == Opcode::cast ? cast_text(meet, node.dtype, operand(node.args[0], meet)) : "";
     const std::string_view pattern = row(node.op).wgsl;
     for (std::size_t i = 0; i < pattern.size(); ++i) {
       if (pattern[i] != '$') {

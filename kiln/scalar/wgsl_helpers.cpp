@@ -42,17 +42,38 @@ const std::map<std::string, Helper>& helpers() {
           "  return bitcast<f32>((bits + 0xfffu + ((bits >> 13u) & 1u)) & 0xffffe000u);\n"
           "}\n",
           {}}},
-        // A polynomial near 0 and exp elsewhere; single precision coefficients from the Cephes
-        // library's tanhf.
+        // The whole part, or the nearest number there is; of a NaN 0. Compilers cut to the last f32
+        // below the bound, not to the integer's own, and leave a NaN to the adapter.
+        {"kiln_i32",
+         {"fn kiln_i32(x: f32) -> i32 {\n"
+          "  let part = i32(clamp(x, -2147483648.0f, 2147483520.0f));\n"
+          "  return select(select(part, 2147483647i, x >= 2147483648.0f), 0i, kiln_is_nan(x));\n"
+          "}\n",
+          {"kiln_is_nan"}}},
+        {"kiln_u32",
+         {"fn kiln_u32(x: f32) -> u32 {\n"
+          "  let part = u32(clamp(x, 0.0f, 4294967040.0f));\n"
+          "  return select(select(part, 4294967295u, x >= 4294967296.0f), 0u, kiln_is_nan(x));\n"
+          "}\n",
+          {"kiln_is_nan"}}},
+        // By its bits, so that no compiler takes 0 * x for what stands beside it.
+        {"kiln_unless_zero",
+         {"fn kiln_unless_zero(gate: f32, x: f32) -> f32 {\n"
+          "  return select(x, 0.0f, (bitcast<u32>(gate) & 0x7fffffffu) == 0u);\n"
+          "}\n",
+          {}}},
+        // Of |x|, with the sign put back: a polynomial near 0 and exp elsewhere; single precision
+        // coefficients from the Cephes library's tanhf.
         {"kiln_tanh",
          {"fn kiln_tanh(x: f32) -> f32 {\n"
-          "  let s = x * x;\n"
+          "  let a = abs(x);\n"
+          "  let s = a * a;\n"
           "  let near = ((((-5.70498872745e-3f * s + 2.06390887954e-2f) * s - 5.37397155531e-2f) * "
           "s\n"
-          "             + 1.33314422036e-1f) * s - 3.33332819422e-1f) * s * x + x;\n"
-          "  let a = abs(x);\n"
+          "             + 1.33314422036e-1f) * s - 3.33332819422e-1f) * s * a + a;\n"
           "  let far = 1.0f - 2.0f / (exp(2.0f * select(a, 20.0f, a > 20.0f)) + 1.0f);\n"
-          "  return select(select(select(far, -far, x < 0.0f), near, a < 0.625f), x, "
+          "  let size = bitcast<u32>(select(far, near, a < 0.625f));\n"
+          "  return select(bitcast<f32>((bitcast<u32>(x) & 0x80000000u) | size), x, "
           "kiln_is_nan(x));\n"
           "}\n",
           {"kiln_is_nan"}}},
@@ -62,6 +83,18 @@ const std::map<std::string, Helper>& helpers() {
           "  return select(1.0f, e, x < 0.0f) / (1.0f + e);\n"
           "}\n",
           {}}},
+        // max(x, 0) + log(1 + e), the logarithm as 2 atanh(s) by its series: s is at most 1/3.
+        {"kiln_softplus",
+         {"fn kiln_softplus(x: f32) -> f32 {\n"
+          "  let e = exp(-abs(x));\n"
+          "  let s = e / (2.0f + e);\n"
+          "  let q = s * s;\n"
+          "  let p = ((((((q / 7.5f + 0.15384616f) * q + 0.18181819f) * q + 0.22222222f) * q + "
+          "0.2857143f) * q\n"
+          "             + 0.4f) * q + 0.6666667f) * q + 2.0f;\n"
+          "  return kiln_relu_f32(x) + p * s;\n"
+          "}\n",
+          {"kiln_relu_f32"}}},
         // |x| < 1: the Cephes library's erff; beyond: Abramowitz and Stegun 7.1.26, error
         // below 1.5e-7.
         {"kiln_erf",
@@ -89,7 +122,7 @@ const std::map<std::string, Helper>& helpers() {
           "  if (y == 0.0f || x == 1.0f) { return 1.0f; }\n"
           "  if (y == 1.0f) { return x; }\n"
           "  if (y == 2.0f) { return x * x; }\n"
-          "  if (y == 0.5f && x >= 0.0f) { return sqrt(x); }\n"
+          "  if (y == 0.5f && x > 0.0f) { return sqrt(x); }\n"
           "  let whole = trunc(y) == y;\n"
           "  let odd = whole && abs(y) < 16777216.0f && (i32(y) & 1) != 0;\n"
           "  if (x == 0.0f) {\n"
@@ -106,19 +139,23 @@ const std::map<std::string, Helper>& helpers() {
       const bool f = type == "f32";
       const std::string zero = type + "(0)";
       // A NaN is looked for in its bits: GPU compilers make fmin and fmax of comparisons, which
-      // lose it.
+      // lose it. So is the sign of a zero, of which they keep either.
       t["kiln_relu_" + type] = {
           f ? std::string("fn kiln_relu_f32(x: f32) -> f32 {\n"
-                          "  return select(max(x, 0.0f), x, kiln_is_nan(x));\n}\n")
+                          "  let bits = bitcast<u32>(x);\n"
+                          "  return select(x, 0.0f, bits >= 0x80000000u && bits <= 0xff800000u);\n"
+                          "}\n")
             : fmt::format("fn kiln_relu_{0}(x: {0}) -> {0} {{ return max(x, {1}); }}\n", type,
                           zero),
-          f ? std::vector<std::string>{"kiln_is_nan"} : std::vector<std::string>{}};
+          {}};
       for (const std::string name : {"min", "max"}) {
         t[fmt::format("kiln_{}_{}", name, type)] = {
             f ? fmt::format(
-                    "fn kiln_{0}_f32(a: f32, b: f32) -> f32 {{\n  return select({0}(a, b), a "
-                    "+ b, kiln_is_nan(a) || kiln_is_nan(b));\n}}\n",
-                    name)
+                    "fn kiln_{0}_f32(a: f32, b: f32) -> f32 {{\n"
+                    "  let both = bitcast<f32>(bitcast<u32>(a) {1} bitcast<u32>(b));\n"
+                    "  return select(select({0}(a, b), both, a == b), a + b, kiln_is_nan(a) || "
+                    "kiln_is_nan(b));\n}}\n",
+                    name, name == "min" ? '|' : '&')
               : fmt::format("fn kiln_{0}_{1}(a: {1}, b: {1}) -> {1} {{ return {0}(a, b); }}\n",
                             name, type),
             f ? std::vector<std::string>{"kiln_is_nan"} : std::vector<std::string>{}};

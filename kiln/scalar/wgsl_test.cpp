@@ -160,8 +160,10 @@ TEST(Wgsl, CastsAreSpelledFromTheComputedType) {
   EXPECT_EQ(spelled(DType::f32, DType::f16), "  let t1 = kiln_round_f16(x);\n");
   EXPECT_EQ(spelled(DType::boolean, DType::f16), "  let t1 = kiln_round_f16(f32(x));\n");
   EXPECT_EQ(spelled(DType::f16, DType::f32), "  let t1 = f32(x);\n");
-  EXPECT_EQ(spelled(DType::f32, DType::i32),
-            "  let t1 = select(i32(x), 2147483647i, x >= 2147483648.0f);\n");
+  EXPECT_EQ(spelled(DType::f32, DType::i32), "  let t1 = kiln_i32(x);\n");
+  EXPECT_EQ(spelled(DType::f16, DType::u32), "  let t1 = kiln_u32(x);\n");
+  EXPECT_EQ(spelled(DType::i32, DType::u32), "  let t1 = u32(max(x, 0i));\n");
+  EXPECT_EQ(spelled(DType::u32, DType::i32), "  let t1 = i32(min(x, 2147483647u));\n");
   EXPECT_EQ(spelled(DType::boolean, DType::u32), "  let t1 = u32(x);\n");
   EXPECT_EQ(spelled(DType::f16, DType::boolean), "  let t1 = !(x == f32(0));\n");
   EXPECT_EQ(spelled(DType::u32, DType::boolean), "  let t1 = !(x == u32(0));\n");
@@ -180,7 +182,9 @@ TEST(Wgsl, TheAdjointOfReluReadsTheResult) {
 TEST(Wgsl, AGradientThatCameThroughACastIsUsedAsItIs) {
   const auto back = adjoint(*body_of([](Expr x) { return cast(exp(x), DType::f16); }));
   const WgslBody out = print(*back, {DType::f32, DType::f16, DType::f16});
-  EXPECT_EQ(out.statements, "  let t1 = exp(x);\n  let t4 = (z * t1);\n");
+  EXPECT_EQ(out.statements,
+            "  let t1 = exp(x);\n  let t4 = (z * t1);\n"
+            "  let t5 = kiln_unless_zero(z, t4);\n");
 }
 
 TEST(Wgsl, StorageTypesDifferFromComputedOnes) {

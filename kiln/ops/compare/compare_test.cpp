@@ -90,28 +90,51 @@ TEST(Compare, TheGradientOfWhereGoesToTheSideTaken) {
   test::expect_near(values(vjp({&y, 1}, {&seed, 1}).of(x)), {0.1, 1}, 1e-6);
 }
 
+constexpr std::int32_t least_i32 = std::numeric_limits<std::int32_t>::min();
+constexpr std::int32_t most_i32 = std::numeric_limits<std::int32_t>::max();
+constexpr std::uint32_t most_u32 = std::numeric_limits<std::uint32_t>::max();
+
 TEST(Compare, CastsBetweenAllDtypes) {
-  const AnyTensor x = make<float>({-1.7F, 0, 2.5F, 65519, 65520, -1e9F, 3e9F, NAN}, {8});
-  const auto i = cast(x, DType::i32).to_vector<std::int32_t>();
-  EXPECT_THAT(std::vector(i.begin(), i.end() - 2),
-              ElementsAre(-1, 0, 2, 65519, 65520, -1000000000));
-  EXPECT_EQ(i[6], std::numeric_limits<std::int32_t>::max()) << "cut to what i32 holds";
-  const auto u = cast(x, DType::u32).to_vector<std::uint32_t>();
-  EXPECT_THAT(std::vector(u.begin(), u.end() - 1),
-              ElementsAre(0, 0, 2, 65519, 65520, 0, 3000000000U));
-  EXPECT_THAT(cast(x, DType::boolean).to_vector<bool>(),
-              ElementsAre(true, false, true, true, true, true, true, true));
+  const AnyTensor x =
+      make<float>({-1.7F, 0, 2.5F, 65519, 65520, -1e9F, 3e9F, NAN, inf, -inf, -3, 2147483520,
+                   2147483648.F, -2147483648.F, 4294967040.F, 4294967296.F},
+                  {16});
+  EXPECT_THAT(cast(x, DType::i32).to_vector<std::int32_t>(),
+              ElementsAre(-1, 0, 2, 65519, 65520, -1000000000, most_i32, 0, most_i32, least_i32, -3,
+                          2147483520, most_i32, least_i32, most_i32, most_i32));
+  EXPECT_THAT(cast(x, DType::u32).to_vector<std::uint32_t>(),
+              ElementsAre(0, 0, 2, 65519, 65520, 0, 3000000000U, 0, most_u32, 0, 0, 2147483520U,
+                          2147483648U, 0, 4294967040U, most_u32));
+  const auto truths = cast(x, DType::boolean).to_vector<bool>();
+  for (std::size_t i = 0; i < truths.size(); ++i) EXPECT_EQ(truths[i], i != 1);
   const auto h = values(cast(x, DType::f16));
-  EXPECT_THAT(std::vector(h.begin(), h.end() - 1),
-              ElementsAre(static_cast<float>(float16(-1.7F)), 0, 2.5F, 65504, inf, -inf, inf));
+  for (std::size_t i = 0; i < h.size(); ++i) {
+    if (i == 7) continue;  // a NaN
+    EXPECT_EQ(h[i], static_cast<float>(float16(values(x)[i])));
+  }
   EXPECT_TRUE(std::isnan(h[7]));
+  // Among other operations, where no cast is stored.
+  EXPECT_EQ(values(cast(x * 1, DType::i32) + 0), values(cast(x, DType::i32)));
+  EXPECT_EQ(values(cast(cast(x * 1, DType::u32), DType::f32)),
+            values(cast(cast(x, DType::u32), DType::f32)));
+
+  const AnyTensor half = make({-1.7F, 65504, inf, -inf, NAN}, {5}, DType::f16);
+  EXPECT_THAT(cast(half, DType::i32).to_vector<std::int32_t>(),
+              ElementsAre(-1, 65504, most_i32, least_i32, 0));
+  EXPECT_THAT(cast(half, DType::u32).to_vector<std::uint32_t>(),
+              ElementsAre(0, 65504, most_u32, 0, 0));
+  EXPECT_THAT(cast(half, DType::boolean).to_vector<bool>(),
+              ElementsAre(true, true, true, true, true));
 
   const AnyTensor b = tensor({true, false}, {2}, test::device());
   EXPECT_THAT(values(cast(b, DType::f32)), ElementsAre(1, 0));
   EXPECT_THAT(values(cast(b, DType::f16)), ElementsAre(1, 0));
   EXPECT_THAT(values(cast(b, DType::i32)), ElementsAre(1, 0));
   const AnyTensor n = make<std::int32_t>({-1, 3}, {2});
-  EXPECT_THAT(cast(n, DType::u32).to_vector<std::uint32_t>(), ElementsAre(4294967295U, 3U));
+  EXPECT_THAT(cast(n, DType::u32).to_vector<std::uint32_t>(), ElementsAre(0U, 3U));
+  EXPECT_THAT(
+      cast(make<std::uint32_t>({4000000000U, 3}, {2}), DType::i32).to_vector<std::int32_t>(),
+      ElementsAre(most_i32, 3));
   EXPECT_THAT(values(cast(n, DType::f16)), ElementsAre(-1, 3));
   EXPECT_THAT(values(cast(make<std::uint32_t>({4000000000U}, {1}), DType::f32)), ElementsAre(4e9F));
   EXPECT_EQ(test::counted([&] { return cast(n, DType::i32); }).launches, 0U)

@@ -91,6 +91,10 @@ struct ReluBackward {
   static constexpr std::string_view name = "relu_backward";
   static Expr body(Expr out, Expr grad) { return select(out > 0 || is_nan(out), grad, 0); }
 };
+struct ScaleGradient {
+  static constexpr std::string_view name = "scale_gradient";
+  static Expr body(Expr grad, Expr slope) { return unless_zero(grad, grad * slope); }
+};
 struct Gelu {
   static constexpr std::string_view name = "gelu";
   static Expr body(Expr x) { return x * 0.5 * (1 + erf(x * 0.70710678118654752)); }
@@ -98,6 +102,10 @@ struct Gelu {
 struct Silu {
   static constexpr std::string_view name = "silu";
   static Expr body(Expr x) { return x * sigmoid(x); }
+};
+struct Softplus {
+  static constexpr std::string_view name = "softplus";
+  static Expr body(Expr x) { return softplus(x); }
 };
 struct Erf {
   static constexpr std::string_view name = "erf";
@@ -128,6 +136,12 @@ struct Clamp {
     return select(is_nan(x), x, select(x < low, low, select(x > high, high, x)));
   }
 };
+struct ClampInteger {
+  static constexpr std::string_view name = "clamp";
+  Param low;
+  Param high;
+  Expr body(Expr x) const { return select(x < low, low, select(x > high, high, x)); }
+};
 
 }  // namespace
 
@@ -157,8 +171,12 @@ AnyTensor relu(const AnyTensor& x) { return apply(Relu{}, x); }
 AnyTensor relu_backward(const AnyTensor& out, const AnyTensor& grad) {
   return apply(ReluBackward{}, out, grad);
 }
+AnyTensor scale_gradient(const AnyTensor& grad, const AnyTensor& slope) {
+  return apply(ScaleGradient{}, grad, slope);
+}
 AnyTensor gelu(const AnyTensor& x) { return apply(Gelu{}, x); }
 AnyTensor silu(const AnyTensor& x) { return apply(Silu{}, x); }
+AnyTensor softplus(const AnyTensor& x) { return apply(Softplus{}, x); }
 AnyTensor erf(const AnyTensor& x) { return apply(Erf{}, x); }
 AnyTensor pow(const AnyTensor& base, const AnyTensor& exponent) {
   return apply(Pow{}, base, exponent);
@@ -167,7 +185,8 @@ AnyTensor pow(const AnyTensor& base, double exponent) { return apply(PowScalar{{
 AnyTensor minimum(const AnyTensor& a, const AnyTensor& b) { return apply(Minimum{}, a, b); }
 AnyTensor maximum(const AnyTensor& a, const AnyTensor& b) { return apply(Maximum{}, a, b); }
 AnyTensor clamp(const AnyTensor& x, double low, double high) {
-  return apply(Clamp{{low}, {high}}, x);
+  return is_float(x.dtype()) ? apply(Clamp{{low}, {high}}, x)
+                             : apply(ClampInteger{{low}, {high}}, x);
 }
 
 }  // namespace kiln

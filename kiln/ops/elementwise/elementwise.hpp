@@ -4,7 +4,9 @@
 namespace kiln {
 
 // Elementwise operations. Shapes broadcast as in NumPy; operands have one dtype (DTypeError
-// otherwise: cast one). NaN in, NaN out. All are differentiable where their dtype is a float.
+// otherwise: cast one). NaN in, NaN out, but for pow. All are differentiable where their dtype is a
+// float. Zero is strong in gradients: where the gradient that comes in is exactly 0, what goes out
+// is 0, though the slope be infinite or NaN, as that of sqrt at 0.
 
 AnyTensor operator+(const AnyTensor& a, const AnyTensor& b);
 AnyTensor operator-(const AnyTensor& a, const AnyTensor& b);
@@ -12,7 +14,8 @@ AnyTensor operator*(const AnyTensor& a, const AnyTensor& b);
 AnyTensor operator/(const AnyTensor& a, const AnyTensor& b);
 AnyTensor operator-(const AnyTensor& x);
 
-// With a scalar, which takes the tensor's dtype and never compiles a kernel of its own.
+// With a scalar, which never compiles a kernel of its own. Beside f16 it takes part in f32, and the
+// result is rounded; beside integers it must be one that the dtype has (DTypeError).
 AnyTensor operator+(const AnyTensor& a, double b);
 AnyTensor operator-(const AnyTensor& a, double b);
 AnyTensor operator*(const AnyTensor& a, double b);
@@ -43,19 +46,29 @@ AnyTensor sigmoid(const AnyTensor& x);
 AnyTensor relu(const AnyTensor& x);
 /// The gradient of relu from its result: `grad` where `out` is above 0 or NaN, else 0.
 AnyTensor relu_backward(const AnyTensor& out, const AnyTensor& grad);
+/// `grad * slope`, but 0 where `grad` is exactly 0, whatever the slope: for backward rules that
+/// multiply by what may be infinite or NaN.
+AnyTensor scale_gradient(const AnyTensor& grad, const AnyTensor& slope);
 /// x * (1 + erf(x / sqrt(2))) / 2, not its tanh approximation.
 AnyTensor gelu(const AnyTensor& x);
 /// x * sigmoid(x).
 AnyTensor silu(const AnyTensor& x);
+/// log(1 + exp(x)), without an overflow for large x; its gradient is sigmoid(x).
+///
+///     AnyTensor mish = x * tanh(softplus(x));
+AnyTensor softplus(const AnyTensor& x);
 AnyTensor erf(const AnyTensor& x);
 
-/// base ^ exponent; a negative base takes whole exponents, and gives NaN for others.
+/// base ^ exponent; a negative base takes whole exponents, and gives NaN for others. As the C
+/// standard's pow, x ^ 0 and 1 ^ y are 1 for every x and y, NaN included.
 AnyTensor pow(const AnyTensor& base, const AnyTensor& exponent);
 AnyTensor pow(const AnyTensor& base, double exponent);
 
-/// The smaller of two; NaN if either is. Where they are equal each gets half of the gradient.
+/// The smaller of two; NaN if either is; -0 is less than +0. Where they are equal each gets half of
+/// the gradient.
 AnyTensor minimum(const AnyTensor& a, const AnyTensor& b);
-/// The larger of two; NaN if either is. Where they are equal each gets half of the gradient.
+/// The larger of two; NaN if either is; +0 is more than -0. Where they are equal each gets half of
+/// the gradient.
 AnyTensor maximum(const AnyTensor& a, const AnyTensor& b);
 /// x brought into [low, high]; NaN stays. The gradient is 1 inside, the bounds included, and 0
 /// outside.

@@ -1,6 +1,8 @@
 #include "kiln/ops/elementwise/elementwise.hpp"
 
+#include "kiln/ops/compare/compare.hpp"
 #include "kiln/ops/test_support.hpp"
+#include "kiln/tensor/apply.hpp"
 
 namespace kiln {
 namespace {
@@ -38,6 +40,8 @@ const std::vector<Unary>& unary() {
       {"relu", relu, [](double x) { return x <= 0 ? 0 : x; }},
       {"gelu", gelu, [](double x) { return x * phi(x); }},
       {"silu", silu, [](double x) { return x / (1 + std::exp(-x)); }},
+      {"softplus", softplus,
+       [](double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))); }},
       {"erf", erf, [](double x) { return std::erf(x); }},
       {"x + 2.5", [](const AnyTensor& x) { return x + 2.5; }, [](double x) { return x + 2.5; }},
       {"x - 2.5", [](const AnyTensor& x) { return x - 2.5; }, [](double x) { return x - 2.5; }},
@@ -220,8 +224,9 @@ TEST(Elementwise, NaNsStay) {
     const AnyTensor t = make(x, {n});
     const AnyTensor one = make<float>({0.5F}, {1});
     for (const AnyTensor& y :
-         {relu(t), clamp(t, -0.5, 0.5), abs(t), tanh(t), sigmoid(t), gelu(t), silu(t), erf(t),
-          maximum(t, one), maximum(one, t), minimum(t, one), minimum(one, t), exp(t), t * 0.0}) {
+         {relu(t), clamp(t, -0.5, 0.5), abs(t), tanh(t), sigmoid(t), softplus(t), gelu(t), silu(t),
+          erf(t), maximum(t, one), maximum(one, t), minimum(t, one), minimum(one, t), exp(t),
+          t * 0.0}) {
       for (std::size_t i = 0; i < x.size(); ++i) EXPECT_EQ(std::isnan(values(y)[i]), i == at) << n;
     }
   }
@@ -247,7 +252,8 @@ TEST(Elementwise, LargeArgumentsOverflowNowhere) {
   const auto n = static_cast<std::int64_t>(x.size());
   for (const Unary& op : unary()) {
     const std::string name = op.name;
-    if (name != "tanh" && name != "sigmoid" && name != "erf" && name != "gelu" && name != "silu")
+    if (name != "tanh" && name != "sigmoid" && name != "erf" && name != "gelu" && name != "silu" &&
+        name != "softplus")
       continue;
     std::vector<double> expected;
     for (const float v : x)
@@ -323,6 +329,17 @@ TEST(Elementwise, PowersOfSpecialNumbers) {
                   std::to_string(a) + " ^ " + std::to_string(b));
     }
   }
+  // Of anything, as the C standard has it.
+  for (const float x : {NAN, inf, -inf, -2.0F, 0.0F}) {
+    EXPECT_EQ(power(x, 0), 1) << x;
+    EXPECT_EQ(power(x, -0.0F), 1) << x;
+    EXPECT_EQ(power(1, x), 1) << x;
+    EXPECT_EQ(values(pow(make<float>({x}, {1}), 0))[0], 1) << x;
+  }
+  EXPECT_TRUE(std::isnan(power(NAN, 1)));
+  EXPECT_TRUE(std::isnan(power(2, NAN)));
+  EXPECT_FALSE(std::signbit(power(-0.0F, 0.5F)));
+  EXPECT_TRUE(std::signbit(power(-0.0F, 3)));
   // x^0 is 1 and flat, at 0 as well; x^2 has its gradient at 0.
   const AnyTensor zero = make<float>({0, -2}, {2});
   const std::vector<float> s = test::wave(2, 5);
@@ -330,6 +347,121 @@ TEST(Elementwise, PowersOfSpecialNumbers) {
               ElementsAre(0, 0));
   EXPECT_THAT(values(test::gradients_of([](const auto& in) { return pow(in[0], 2); }, {zero})[0]),
               ElementsAre(0, ::testing::FloatEq(-4 * s[1])));
+}
+
+/// The bits of all elements, by which -0 is not 0.
+std::vector<bool> signs(const AnyTensor& t) {
+  std::vector<bool> out;
+  for (const float v : values(t)) out.push_back(std::signbit(v));
+  return out;
+}
+
+TEST(Elementwise, SignedZerosKeepTheirOrder) {
+  for (const DType dtype : {DType::f32, DType::f16}) {
+    const AnyTensor a = make({0, -0.0F, -0.0F, 0}, {4}, dtype);
+    const AnyTensor b = make({-0.0F, 0, -0.0F, 0}, {4}, dtype);
+    EXPECT_EQ(signs(minimum(a, b)), (std::vector{true, true, true, false}));
+    EXPECT_EQ(signs(maximum(a, b)), (std::vector{false, false, true, false}));
+    EXPECT_EQ(signs(minimum(a * 1, b * 1)), signs(minimum(a, b))) << "fused";
+  }
+}
+
+TEST(Elementwise, OfMinusZeroTheOddFunctionsAreMinusZero) {
+  for (const DType dtype : {DType::f32, DType::f16}) {
+    const AnyTensor x = make({-0.0F, 0}, {2}, dtype);
+    for (const AnyTensor& y :
+         {tanh(x), erf(x), sqrt(x), x * 3, x / 3, x * sigmoid(x), silu(x), gelu(x), pow(x, 3),
+          cast(x, DType::f16), cast(x, DType::f32), x + x, clamp(x, -1, 1)})
+      EXPECT_EQ(signs(y), (std::vector{true, false}));
+    EXPECT_EQ(signs(-x), (std::vector{false, true}));
+    for (const AnyTensor& y : {abs(x), relu(x), pow(x, 2), pow(x, 0.5), x + 0.0, exp(x)})
+      EXPECT_EQ(signs(y), (std::vector{false, false}));
+    EXPECT_THAT(values(1.0 / x), ElementsAre(-inf, inf));
+    EXPECT_THAT(values(rsqrt(x)), ElementsAre(-inf, inf));
+    EXPECT_THAT(values(log(x)), ElementsAre(-inf, -inf));
+  }
+}
+
+// Where nothing comes in nothing goes out, though the slope be infinite or NaN.
+TEST(Elementwise, AGradientOfZeroStaysZero) {
+  const std::vector<float> hard{0, -0.0F, 1, -1, 3e38F, -3e38F, inf, -inf, NAN};
+  const auto n = static_cast<std::int64_t>(hard.size());
+  for (const DType dtype : {DType::f32, DType::f16}) {
+    const AnyTensor x = make(hard, {n}, dtype);
+    for (const Unary& op : unary()) {
+      const auto g = test::gradients_of([&](const auto& in) { return op.run(in[0]); }, {x}, 0.0F);
+      for (const float v : values(g[0])) EXPECT_EQ(v, 0) << op.name;
+    }
+    const AnyTensor column = make(hard, {n, 1}, dtype);
+    for (const Binary& op : binary()) {
+      const auto f = [&](const std::vector<AnyTensor>& in) { return op.run(in[0], in[1]); };
+      for (const AnyTensor& g : test::gradients_of(f, {x, column}, 0.0F)) {
+        for (const float v : values(g)) EXPECT_EQ(v, 0) << op.name;
+      }
+    }
+    const AnyTensor grad = make({0, -0.0F, 0, 2, NAN}, {5}, dtype);
+    test::expect_near(values(scale_gradient(grad, make({NAN, inf, -inf, 3, 1}, {5}, dtype))),
+                      {0, 0, 0, 6, NAN}, 0);
+  }
+}
+
+TEST(Elementwise, AZeroOnTheWayBackStopsAnInfiniteSlope) {
+  for (const DType dtype : {DType::f32, DType::f16}) {
+    const AnyTensor x = make({-1, 0.25F, 4}, {3}, dtype);
+    const auto branches = [](const std::vector<AnyTensor>& in) {
+      return where(less(in[0], 0), 2 * in[0], sqrt(in[0]));
+    };
+    EXPECT_THAT(values(test::gradients_of(branches, {x}, 1.0F)[0]), ElementsAre(2, 1, 0.25F));
+    const auto distance = [](const std::vector<AnyTensor>& in) {
+      const AnyTensor least = make(std::vector<float>(2, 1e-4F), {2}, in[0].dtype());
+      return maximum(sqrt(in[0] * in[0] + in[1] * in[1]), least);
+    };
+    const auto g =
+        test::gradients_of(distance, {make({0, 3}, {2}, dtype), make({0, 4}, {2}, dtype)}, 1.0F);
+    test::expect_near(values(g[0]), {0, 0.6}, test::tolerance_of(dtype));
+    test::expect_near(values(g[1]), {0, 0.8}, test::tolerance_of(dtype));
+  }
+}
+
+/// x / (x + a small number), which f16 has not.
+struct Damped {
+  static constexpr std::string_view name = "damped";
+  Param small;
+  Expr body(Expr x) const { return x / (x + small); }
+};
+struct DampedByLiteral {
+  static constexpr std::string_view name = "damped";
+  static Expr body(Expr x) { return x / (x + 1e-8); }
+};
+
+TEST(Elementwise, NumbersBesideF16TakePartInF32) {
+  const AnyTensor x = make({0, 1}, {2}, DType::f16);
+  EXPECT_THAT(values(apply(Damped{{1e-8}}, x)), ElementsAre(0, 1));
+  EXPECT_THAT(values(apply(DampedByLiteral{}, x)), ElementsAre(0, 1));
+  // Rounded once, at the end: neither 1e-5 nor 1e6 is a number of f16.
+  EXPECT_THAT(values(make({1000}, {1}, DType::f16) * 1e-5),
+              ElementsAre(static_cast<float>(float16(1e-2F))));
+  EXPECT_THAT(values(make({0.5F}, {1}, DType::f16) / 1e6),
+              ElementsAre(static_cast<float>(float16(5e-7F))));
+  EXPECT_THAT(values(less(make({0.1F}, {1}, DType::f16), 0.1)), ElementsAre(1))
+      << "the nearest f16 is below";
+}
+
+TEST(Elementwise, ClampTakesIntegersToo) {
+  const AnyTensor i = make<std::int32_t>({-7, 0, 7, -2147483648}, {4});
+  EXPECT_THAT(clamp(i, -2, 5).to_vector<std::int32_t>(), ElementsAre(-2, 0, 5, -2));
+  const AnyTensor u = make<std::uint32_t>({0, 3, 4000000000U}, {3});
+  EXPECT_THAT(clamp(u, 1, 3000000000.0).to_vector<std::uint32_t>(),
+              ElementsAre(1U, 3U, 3000000000U));
+  EXPECT_THAT(message_of<DTypeError>([&] { (void)clamp(i, -0.5, 5); }),
+              AllOf(HasSubstr("clamp"), HasSubstr("-0.5"), HasSubstr("i32")));
+}
+
+TEST(Elementwise, MishHasAGradientFarOut) {
+  const auto mish = [](const std::vector<AnyTensor>& in) { return in[0] * tanh(softplus(in[0])); };
+  const AnyTensor x = make<float>({-200, -20, 0, 20, 89, 1000}, {6});
+  test::expect_near(values(test::gradients_of(mish, {x}, 1.0F)[0]), {0, -3.9e-8, 0.6, 1, 1, 1},
+                    1e-6);
 }
 
 TEST(Elementwise, IntegersComputeAsIntegers) {
