@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "kiln/ops/compare/compare.hpp"
 #include "kiln/ops/create/create.hpp"
 #include "kiln/ops/elementwise/elementwise.hpp"
 #include "kiln/support/error.hpp"
@@ -18,13 +19,18 @@ struct AdamMean {
   static constexpr std::string_view name = "adam_mean";
   Param beta;
   Param rest;
-  Expr body(Expr mean, Expr gradient) const { return mean * beta + gradient * rest; }
+  Expr body(Expr mean, Expr gradient) const {
+    return mean * beta + cast(gradient, DType::f32) * rest;
+  }
 };
 struct AdamSquare {
   static constexpr std::string_view name = "adam_square";
   Param beta;
   Param rest;
-  Expr body(Expr square, Expr gradient) const { return square * beta + gradient * gradient * rest; }
+  Expr body(Expr square, Expr gradient) const {
+    const Expr g = cast(gradient, DType::f32);
+    return square * beta + g * g * rest;
+  }
 };
 struct AdamUpdate {
   static constexpr std::string_view name = "adam_update";
@@ -34,6 +40,19 @@ struct AdamUpdate {
   Expr body(Expr parameter, Expr mean, Expr square) const {
     return parameter - mean * rate / (sqrt(square * correction) + epsilon);
   }
+};
+
+/// The master copy, but the parameter where it is no longer what was made of that copy.
+struct AdamMaster {
+  static constexpr std::string_view name = "adam_master";
+  static Expr body(Expr master, Expr parameter) {
+    return select(cast(master, DType::f16) == parameter, master, cast(parameter, DType::f32));
+  }
+};
+struct SgdUpdate {
+  static constexpr std::string_view name = "sgd_update";
+  Param rate;
+  Expr body(Expr parameter, Expr gradient) const { return parameter - gradient * rate; }
 };
 
 /// A step's result is a new leaf: what made it is not part of the next step's graph.
@@ -47,8 +66,8 @@ std::vector<AnyTensor> Adam::step(const std::vector<AnyTensor>& parameters,
                                   const Gradients& gradients) {
   if (moments_.empty()) {
     for (const AnyTensor& p : parameters) {
-      const AnyTensor zero = zeros(p.shape(), p.device().plain(), p.dtype());
-      moments_.push_back({zero, zero});
+      const AnyTensor zero = zeros(p.shape(), p.device().plain());
+      moments_.push_back({zero, zero, zero});
     }
   }
   if (moments_.size() != parameters.size()) {
@@ -75,7 +94,11 @@ std::vector<AnyTensor> Adam::step(const std::vector<AnyTensor>& parameters,
     moments.mean = apply(AdamMean{{options_.beta1}, {1 - options_.beta1}}, moments.mean, g);
     moments.square = apply(AdamSquare{{options_.beta2}, {1 - options_.beta2}}, moments.square, g);
     const AdamUpdate update{{rate}, {correction}, {options_.epsilon}};
-    out.push_back(as_leaf(apply(update, p.detach(), moments.mean, moments.square), p));
+    const bool half = p.dtype() == DType::f16;
+    const AnyTensor from = half ? apply(AdamMaster{}, moments.master, p.detach()) : p.detach();
+    const AnyTensor updated = apply(update, from, moments.mean, moments.square);
+    if (half) moments.master = updated;
+    out.push_back(as_leaf(cast(updated, p.dtype()), p));
   }
   return out;
 }
@@ -84,8 +107,10 @@ std::vector<AnyTensor> sgd_step(const std::vector<AnyTensor>& parameters,
                                 const Gradients& gradients, double learning_rate) {
   std::vector<AnyTensor> out;
   for (const AnyTensor& p : parameters) {
-    out.push_back(gradients.contains(p) ? as_leaf(p.detach() - gradients.of(p) * learning_rate, p)
-                                        : p);
+    const auto updated = [&] {
+      return apply(SgdUpdate{{learning_rate}}, p.detach(), gradients.of(p));
+    };
+    out.push_back(gradients.contains(p) ? as_leaf(updated(), p) : p);
   }
   return out;
 }

@@ -15,6 +15,10 @@ struct AdamOptions {
 };
 
 /// Adam, with its state. Parameters are values: a step gives new ones, marked leaves as the old.
+/// The moments are f32 whatever the parameters are. Of an f16 parameter the state has a master copy
+/// in f32, to which steps too small for f16 add up; the parameter is that copy, rounded. A
+/// parameter that came from elsewhere than the last step takes the place of its copy, element by
+/// element.
 ///
 ///     Adam adam({.learning_rate = 3e-3});
 ///     for (...) parameters = adam.step(parameters, loss(parameters).backward());
@@ -35,13 +39,15 @@ class Adam {
   struct Moments {
     AnyTensor mean;
     AnyTensor square;
+    AnyTensor master;  ///< of an f16 parameter: what is rounded to it
   };
   AdamOptions options_;
   std::int64_t steps_ = 0;
   std::vector<Moments> moments_;
 };
 
-/// Plain gradient descent: the parameters less `learning_rate` times their gradients.
+/// Plain gradient descent: the parameters less `learning_rate` times their gradients, computed in
+/// f32. It keeps nothing: a step too small for an f16 parameter leaves it as it is.
 std::vector<AnyTensor> sgd_step(const std::vector<AnyTensor>& parameters,
                                 const Gradients& gradients, double learning_rate);
 

@@ -1,6 +1,7 @@
 #include "kiln/optim/optim.hpp"
 
 #include "kiln/autodiff/node.hpp"
+#include "kiln/ops/compare/compare.hpp"
 #include "kiln/ops/elementwise/elementwise.hpp"
 #include "kiln/ops/loss/loss.hpp"
 #include "kiln/ops/matmul/matmul.hpp"
@@ -108,6 +109,45 @@ TEST(Adam, ZeroGradientsMoveNothing) {
   Adam adam;
   const std::vector<AnyTensor> w{parameter({1, 2})};
   EXPECT_THAT(values(adam.step(w, sum(w[0] * 0.0).backward())[0]), ElementsAre(1, 2));
+}
+
+AnyTensor half_parameter(const std::vector<float>& x) {
+  return make(x, {static_cast<std::int64_t>(x.size())}, DType::f16, test::device().autodiff())
+      .require_grad();
+}
+
+TEST(Adam, OfF16IsThatOfF32Rounded) {
+  const AnyTensor slope = make({0.01F, 0, -1e-4F, 300}, {4}, DType::f16);
+  std::vector<AnyTensor> half{half_parameter({1, 2, -3, 0.5F})};
+  std::vector<AnyTensor> single{parameter({1, 2, -3, 0.5F})};
+  Adam of_half;
+  Adam of_single;
+  for (int t = 0; t < 20; ++t) {
+    half = of_half.step(half, sum(half[0] * slope).backward());
+    single = of_single.step(single, sum(single[0] * cast(slope, DType::f32)).backward());
+    EXPECT_EQ(half[0].dtype(), DType::f16);
+    std::vector<double> rounded;
+    for (const float v : values(single[0])) rounded.push_back(double{float16(v)});
+    expect_near(values(half[0]), rounded, 1e-3, "step " + std::to_string(t));
+  }
+  EXPECT_EQ(values(half[0])[1], 2) << "a gradient of zero moves nothing";
+}
+
+TEST(Adam, StepsTooSmallForF16AddUpInTheMasterCopy) {
+  std::vector<AnyTensor> w{half_parameter({1})};
+  Adam adam({.learning_rate = 1e-4});  // f16 has 0.9995 next to 1
+  for (int t = 0; t < 50; ++t) w = adam.step(w, sum(w[0]).backward());
+  expect_near(values(w[0]), {double{float16(0.995F)}}, 0);
+  // Another parameter than the last step gave takes the place of the copy.
+  w = adam.step({half_parameter({3})}, sum(w[0] * 0.0).backward());
+  EXPECT_EQ(values(w[0])[0], 3);
+}
+
+TEST(Sgd, ComputesInF32) {
+  std::vector<AnyTensor> w{half_parameter({1})};
+  // 1e-4 * 1e-5 is no number of f16; 1e5 times it is.
+  w = sgd_step(w, sum(w[0] * 1e-4).backward(), 1e4);
+  expect_near(values(w[0]), {0}, 1e-3);
 }
 
 TEST(Sgd, StepsAgainstTheGradient) {
