@@ -29,7 +29,12 @@ struct Limits {
   std::uint32_t offset_alignment = 0;             ///< of a buffer binding's offset, in bytes
   bool f16 = false;                               ///< kernels may use f16
   bool timestamps = false;
-  bool cpu = false;  ///< a software adapter: few wide threads, big tiles pay
+  bool cpu = false;  ///< a software adapter: the host's cores run the kernels
+  /// Rounds that the loops of one thread may take, all of them together; 0: as many as they like.
+  /// Mesa's llvmpipe ends every loop of a thread silently when it has had 65,535.
+  std::uint32_t loop_rounds = 0;
+  /// Threads of a subgroup on a software adapter whose kernels may use subgroup operations; else 0.
+  std::uint32_t subgroup = 0;
 };
 
 /// A buffer as one launch sees it.

@@ -68,7 +68,8 @@ NativeLimits describe_native(const WGPULimits& raw) {
           .uniform_alignment = raw.minUniformBufferOffsetAlignment};
 }
 
-std::vector<WGPUFeatureName> choose_features(WGPUAdapter adapter, const Opening& opening) {
+std::vector<WGPUFeatureName> choose_features(WGPUAdapter adapter, const Opening& opening,
+                                             bool software) {
   std::vector<WGPUFeatureName> features;
   const auto add = [&](WGPUFeatureName feature) {
     if (wgpuAdapterHasFeature(adapter, feature) != 0) features.push_back(feature);
@@ -76,6 +77,7 @@ std::vector<WGPUFeatureName> choose_features(WGPUAdapter adapter, const Opening&
   if (opening.f16) add(WGPUFeatureName_ShaderF16);
   add(WGPUFeatureName_TimestampQuery);
   if (!opening.portable) add(native(WGPUNativeFeature_Immediates));
+  if (!opening.portable && software) add(native(WGPUNativeFeature_Subgroup));
   return features;
 }
 
@@ -169,7 +171,9 @@ std::shared_ptr<Gpu> open_gpu(const Adapter& adapter, const Opening& opening) {
   require_limits(wgpuAdapterGetLimits(adapter.handle.get(), &raw));
   auto gpu = std::make_shared<Gpu>();
   gpu->adapter = adapter.info.name;
-  const std::vector<WGPUFeatureName> features = choose_features(adapter.handle.get(), opening);
+  const bool software = adapter.info.kind == AdapterKind::cpu;
+  const std::vector<WGPUFeatureName> features =
+      choose_features(adapter.handle.get(), opening, software);
   const auto has = [&](WGPUFeatureName feature) {
     return std::ranges::find(features, feature) != features.end();
   };
@@ -182,7 +186,8 @@ std::shared_ptr<Gpu> open_gpu(const Adapter& adapter, const Opening& opening) {
   gpu->limits = describe_limits(raw);
   gpu->limits.f16 = has(WGPUFeatureName_ShaderF16);
   gpu->limits.timestamps = has(WGPUFeatureName_TimestampQuery);
-  gpu->limits.cpu = adapter.info.kind == AdapterKind::cpu;
+  gpu->limits.cpu = software;
+  if (software) gpu->limits.loop_rounds = 65535;  // until a probe has shown better
   gpu->native = describe_native(raw);
   if (gpu->limits.timestamps)
     gpu->nanoseconds_per_tick = wgpuQueueGetTimestampPeriod(gpu->queue.get());

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <typeinfo>
 
+#include "kiln/runtime/webgpu/probe.hpp"
 #include "kiln/support/error.hpp"
 
 namespace kiln::wgpu {
@@ -29,6 +30,11 @@ WebGpuRuntime::WebGpuRuntime(std::shared_ptr<Gpu> gpu, Language language)
       recorder_(*gpu_),
       timer_(*gpu_, recorder_, track_),
       track_(fmt::format("webgpu: {}", gpu_->adapter), [this] { give_to_trace(); }) {}
+
+const Limits& WebGpuRuntime::limits() const {
+  if (gpu_->limits.cpu) std::call_once(probed_, [this] { probe(gpu_); });
+  return gpu_->limits;
+}
 
 WebGpuRuntime::~WebGpuRuntime() { track_.gather(); }
 

@@ -43,7 +43,7 @@ class WebGpuRuntime final : public Runtime {
   [[nodiscard]] std::string_view name() const override { return "webgpu"; }
   [[nodiscard]] const std::string& adapter() const override { return gpu_->adapter; }
   [[nodiscard]] std::span<const Language> languages() const override { return {&language_, 1}; }
-  [[nodiscard]] const Limits& limits() const override { return gpu_->limits; }
+  [[nodiscard]] const Limits& limits() const override;
 
   BufferPtr allocate(std::uint64_t bytes) override;
   void write(const BufferPtr& buffer, std::uint64_t offset,
@@ -98,6 +98,7 @@ class WebGpuRuntime final : public Runtime {
                                 std::span<const std::uint64_t> key);
 
   std::shared_ptr<Gpu> gpu_;  // first: released last
+  mutable std::once_flag probed_;
   const Language language_;
   PipelineCache pipelines_;
   MemoryPool pool_;

@@ -1,5 +1,7 @@
 #include "kiln/runtime/webgpu/webgpu.hpp"
 
+#include <fmt/format.h>
+
 #include <cstdlib>
 
 #include "kiln/runtime/webgpu/adapters.hpp"
@@ -9,6 +11,8 @@ namespace kiln::wgpu {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 TEST(WebGpu, OpensAnAdapterOfThisMachine) {
@@ -63,6 +67,47 @@ TEST(WebGpu, APortableDeviceHasWhatEveryAdapterHas) {
   KernelId id = map_id("x + number");
   id.source += "var<immediate> number: f32;\n";
   EXPECT_THROW(device.runtime().compile(id, "immediate"), KernelError);
+}
+
+// y[i] counts the rounds of a thread: those of a nest of loops, and those of one after it.
+KernelId rounds_id(std::uint32_t outer, std::uint32_t inner, std::uint32_t after) {
+  KernelId id = map_id("f32(count)");
+  const std::string loops = fmt::format(
+      "  var count = 0u;\n"
+      "  for (var i = 0u; i < {}u * u32(x); i++) {{\n"
+      "    for (var j = 0u; j < {}u * u32(x); j++) {{ count += u32(x); }}\n  }}\n"
+      "  for (var i = 0u; i < {}u * u32(x); i++) {{ count += u32(x); }}\n",
+      outer, inner, after);
+  id.source.insert(id.source.find("  output[i]"), loops);
+  id.trusted = true;
+  return id;
+}
+
+TEST(WebGpu, StatesHowManyRoundsTheLoopsOfAThreadMayTake) {
+  const Device device = webgpu::device();
+  Runtime& runtime = device.runtime();
+  const std::uint32_t stated = device.limits().loop_rounds;
+  // Nests count as a whole: where nothing is stated, far more than any limit that is known.
+  const std::uint32_t inner = stated == 0 ? 1000 : stated / 4 - 10;
+  const std::uint32_t outer = stated == 0 ? 150 : 3;
+  const std::uint32_t after = stated == 0 ? 100000 : stated / 4;
+  const BufferPtr x = upload<float>(runtime, {1, 1});
+  const BufferPtr y = runtime.allocate(8);
+  launch_map(runtime, runtime.compile(rounds_id(outer, inner, after), "rounds"), x, y);
+  const auto all = static_cast<float>(outer * inner + after);
+  EXPECT_THAT(download(runtime, y, 2), ElementsAre(all, all));
+}
+
+TEST(WebGpu, StatesTheSizeOfSubgroupsWhereItIsFixed) {
+  const Device device = webgpu::device();
+  if (device.limits().subgroup == 0) GTEST_SKIP() << device.adapter() << " has none, or several";
+  KernelId id = map_id("f32(size)");
+  const std::string at = "at: vec3<u32>";
+  id.source.replace(id.source.find(at), at.size(), at + ", @builtin(subgroup_size) size: u32");
+  Runtime& runtime = device.runtime();
+  const BufferPtr y = runtime.allocate(8);
+  launch_map(runtime, runtime.compile(id, "subgroup"), upload<float>(runtime, {1, 1}), y);
+  EXPECT_THAT(download(runtime, y, 2), Each(static_cast<float>(device.limits().subgroup)));
 }
 
 TEST(WebGpu, EqualOptionsGiveTheSameOpenedAdapter) {
