@@ -8,7 +8,9 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
 #include <string>
+#include <vector>
 
 #include "kiln/runtime/default_device.hpp"
 
@@ -16,7 +18,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::StartsWith;
 
 /// The program lies beside this one, wherever both were carried.
 std::string program() {
@@ -42,6 +43,17 @@ Ended run(const std::string& arguments, const std::string& channel = "2>/dev/nul
   const int status = pclose(pipe);
   result.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   return result;
+}
+
+/// The lines that the program wrote. Drivers write others: Mesa does where XDG_RUNTIME_DIR is
+/// unset.
+std::vector<std::string> own_lines(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream all(text);
+  for (std::string line; std::getline(all, line);) {
+    if (line.starts_with("matmul_bias_relu: ")) lines.push_back(line);
+  }
+  return lines;
 }
 
 TEST(MatmulBiasReluProgram, PrintsOneJsonObject) {
@@ -87,9 +99,9 @@ TEST(MatmulBiasReluProgram, SaysInOneLineWhatIsWrongAndExitsWithOne) {
        }) {
     const Ended result = run(arguments, "2>&1 >/dev/null");
     EXPECT_EQ(result.status, 1) << arguments;
-    EXPECT_THAT(result.out, StartsWith("matmul_bias_relu: "));
-    EXPECT_THAT(result.out, HasSubstr(message));
-    EXPECT_EQ(std::count(result.out.begin(), result.out.end(), '\n'), 1) << result.out;
+    const std::vector<std::string> said = own_lines(result.out);
+    ASSERT_EQ(said.size(), 1U) << result.out;
+    EXPECT_THAT(said.front(), HasSubstr(message));
   }
 }
 

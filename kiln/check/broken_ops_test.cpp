@@ -44,7 +44,7 @@ class BrokenOps : public testing::Test {
     EXPECT_TRUE(row(name).pass) << report_.table();
   }
 
-  Device device_ = webgpu::device({.adapter = "llvmpipe"});
+  Device device_ = webgpu::device();
   CheckReport report_;
 };
 

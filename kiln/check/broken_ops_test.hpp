@@ -12,8 +12,7 @@
 
 namespace kiln::broken {
 
-/// Of operations whose kernels compile quickly, which the library's own matmul does not on
-/// llvmpipe.
+/// Of elementwise operations and a reduction, apart from the library's own matmul.
 inline AnyTensor small_matmul(const AnyTensor& a, const AnyTensor& b) {
   return sum(unsqueeze(a, -1) * unsqueeze(b, -3), -2);
 }

@@ -18,8 +18,8 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-const Device& llvmpipe() {
-  static const Device device = webgpu::device({.adapter = "llvmpipe"});
+const Device& adapter() {
+  static const Device device = webgpu::device();
   return device;
 }
 
@@ -57,7 +57,7 @@ struct TwoResults {
 
 TEST(CheckOp, PassesARightKernelInAllCasesAndDtypes) {
   const CheckReport report =
-      check_op(broken::Right{}, {.devices = {llvmpipe()}, .cases = matmul_cases()});
+      check_op(broken::Right{}, {.devices = {adapter()}, .cases = matmul_cases()});
   EXPECT_TRUE(report.passed()) << report.table();
   for (const CheckRow& row : report.rows) {
     EXPECT_TRUE(std::isfinite(row.max_abs) && std::isfinite(row.max_rel)) << row.name;
@@ -66,17 +66,16 @@ TEST(CheckOp, PassesARightKernelInAllCasesAndDtypes) {
 }
 
 TEST(CheckOp, ComparesAnElementwiseBodyWithTheHost) {
-  const CheckReport one =
-      check_op(Silu{}, {.devices = {llvmpipe()}, .cases = elementwise_cases(1)});
+  const CheckReport one = check_op(Silu{}, {.devices = {adapter()}, .cases = elementwise_cases(1)});
   EXPECT_TRUE(one.passed()) << one.table();
   const CheckReport two =
-      check_op(Scaled{{-3}}, {.devices = {llvmpipe()}, .cases = elementwise_cases(2)});
+      check_op(Scaled{{-3}}, {.devices = {adapter()}, .cases = elementwise_cases(2)});
   EXPECT_TRUE(two.passed()) << two.table();
 }
 
 TEST(CheckOp, TakesAReferenceThatStandsElsewhere) {
   const CheckOptions options{
-      .devices = {llvmpipe()}, .cases = {{"odd", {{3, 5}}}}, .dtypes = {DType::f32}};
+      .devices = {adapter()}, .cases = {{"odd", {{3, 5}}}}, .dtypes = {DType::f32}};
   EXPECT_TRUE(
       check_op(Silu{}, [](const AnyTensor& x) { return x * sigmoid(x); }, options).passed());
   const CheckReport wrong =
@@ -88,7 +87,7 @@ TEST(CheckOp, TakesAReferenceThatStandsElsewhere) {
 
 TEST(CheckOp, LooksAtAllResults) {
   const CheckReport report =
-      check_op(TwoResults{}, {.devices = {llvmpipe()}, .cases = {{"odd", {{3, 5}}}}});
+      check_op(TwoResults{}, {.devices = {adapter()}, .cases = {{"odd", {{3, 5}}}}});
   EXPECT_TRUE(report.passed()) << report.table();
   EXPECT_EQ(report.rows.at(0).compared, 60);  // two results of 15, plain and tracked
 }
@@ -97,7 +96,7 @@ TEST(CheckOp, ChecksAPublicFunctionWithIndices) {
   const auto run = [](std::span<const AnyTensor> in) {
     return std::vector{gather(in[0], 0, in[1])};
   };
-  const CheckOptions options{.devices = {llvmpipe()},
+  const CheckOptions options{.devices = {adapter()},
                              .cases = {{"rows", {{5, 3}, {4, 3}}}},
                              .dtypes = {DType::f32},
                              .inputs = {{}, {0, 5, DType::i32}}};
@@ -108,29 +107,30 @@ TEST(CheckOp, ChecksAPublicFunctionWithIndices) {
 }
 
 TEST(CheckOp, NamesTheAdapterWhereThereAreSeveral) {
-  const CheckReport report = check_op(Silu{}, {.devices = {llvmpipe(), llvmpipe()},
+  const CheckReport report = check_op(Silu{}, {.devices = {adapter(), adapter()},
                                                .cases = {{"odd", {{7}}}},
                                                .dtypes = {DType::f32},
                                                .gradients = false});
-  EXPECT_THAT(report.rows.at(0).name, StartsWith("forward vs reference, f32 on llvmpipe"));
+  EXPECT_THAT(report.rows.at(0).name,
+              StartsWith("forward vs reference, f32 on " + adapter().adapter()));
 }
 
 TEST(CheckOp, DoesNotPassWhereNothingIsCompared) {
   const CheckReport report = check_op(
-      Silu{}, {.devices = {llvmpipe()}, .cases = {{"empty", {{0}}}}, .dtypes = {DType::f32}});
+      Silu{}, {.devices = {adapter()}, .cases = {{"empty", {{0}}}}, .dtypes = {DType::f32}});
   EXPECT_FALSE(report.passed());
   EXPECT_THAT(report.rows.at(0).detail, HasSubstr("nothing was compared"));
 }
 
 TEST(CheckOp, RefusesOptionsThatMakeNoSense) {
   EXPECT_THROW((void)check_op(Silu{}, {.cases = elementwise_cases(1)}), Error);
-  EXPECT_THROW((void)check_op(Silu{}, {.devices = {llvmpipe()}}), Error);
-  EXPECT_THROW((void)check_op(Silu{}, {.devices = {llvmpipe()}, .cases = elementwise_cases(2)}),
+  EXPECT_THROW((void)check_op(Silu{}, {.devices = {adapter()}}), Error);
+  EXPECT_THROW((void)check_op(Silu{}, {.devices = {adapter()}, .cases = elementwise_cases(2)}),
                Error);
 }
 
 TEST(Differences, StayAwayFromKinks) {
-  const check::Reference reference = check::make_reference(check::erase(Abs{}), llvmpipe());
+  const check::Reference reference = check::make_reference(check::erase(Abs{}), adapter());
   const check::HostArray x{{{5}, DType::f32}, {-1, 0, 0.003, -0.01, 2}};
   const check::HostArray seeds{{{5}, DType::f32}, {1, 1, 1, 1, 3}};
   const check::Slopes slopes = check::differences(reference, {x}, {seeds}, 0, 5, 1);
