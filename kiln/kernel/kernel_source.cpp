@@ -1,16 +1,58 @@
 #include "kiln/kernel/kernel_source.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
-#include <fstream>
-#include <ios>
-#include <iterator>
+#include <cerrno>
 
 #include "kiln/support/error.hpp"
 
 namespace kiln {
+namespace {
+
+/// An open file, closed when this ends.
+struct OpenFile {
+  int number;
+  explicit OpenFile(const std::string& path)
+      // Without waiting, as opening a pipe would for somebody to write into it.
+      : number(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {}
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+  ~OpenFile() {
+    if (number >= 0) ::close(number);
+  }
+};
+
+std::string read_file(const std::string& path) {
+  const auto refuse = [&](const std::string& why) {
+    throw KernelError(fmt::format("kernel source: cannot read {}{}", path, why));
+  };
+  const OpenFile file(path);
+  if (file.number < 0) refuse("");
+  struct stat status{};
+  if (::fstat(file.number, &status) != 0) refuse("");
+  if (!S_ISREG(status.st_mode)) refuse(": it is no regular file");
+  std::string text;
+  std::array<char, 16384> part{};
+  while (true) {
+    const ssize_t got = ::read(file.number, part.data(), part.size());
+    if (got == 0) return text;
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) refuse("");
+    text.append(part.data(), static_cast<std::size_t>(got));
+    if (text.size() > KernelSource::most_bytes) {
+      refuse(fmt::format(": it has more than the {} bytes that a kernel may have",
+                         KernelSource::most_bytes));
+    }
+  }
+}
+
+}  // namespace
 
 KernelSource KernelSource::wgsl(const SourceText& source) {
   return {std::string(source.text), std::string(source.name)};
@@ -21,15 +63,7 @@ KernelSource KernelSource::wgsl(std::string text, std::string name) {
 }
 
 KernelSource KernelSource::wgsl_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text;
-  try {
-    if (file) text.assign(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
-  } catch (const std::ios_base::failure&) {  // a folder can be opened, but not read
-    file.setstate(std::ios::badbit);
-  }
-  if (!file) throw KernelError(fmt::format("kernel source: cannot read {}", path));
-  return {std::move(text), path.substr(path.find_last_of('/') + 1)};
+  return {read_file(path), path.substr(path.find_last_of('/') + 1)};
 }
 
 KernelSource KernelSource::spirv(const SourceWords& source) {

@@ -1,5 +1,6 @@
 #pragma once
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -22,8 +23,11 @@ class KernelSource {
   static KernelSource wgsl(const SourceText& source);
   /// Text made at run time; `name` is what errors call it.
   static KernelSource wgsl(std::string text, std::string name = "kernel.wgsl");
-  /// A file read now. Throws KernelError with the path if it cannot be read.
+  /// A file read now. Throws KernelError with the path if it cannot be read, is no regular file, or
+  /// has more than `most_bytes`.
   static KernelSource wgsl_file(const std::string& path);
+
+  static constexpr std::size_t most_bytes = std::size_t{4} << 20;
 
   /// A compiled module, for devices that take SPIR-V. It is no template, and nothing is generated
   /// into it: in a webgpu::Launch it finds everything at fixed places (as GLSL writes them):

@@ -1,6 +1,7 @@
 #include "kiln/kernel/kernel_source.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
@@ -68,7 +69,29 @@ TEST(KernelSource, OfAnEmptyFileIsEmpty) {
 TEST(KernelSource, OfAFileThatCannotBeReadIsRefusedWithThePath) {
   EXPECT_EQ(error_of([] { KernelSource::wgsl_file("/nowhere/x.wgsl"); }),
             "kernel source: cannot read /nowhere/x.wgsl");
-  EXPECT_EQ(error_of([] { KernelSource::wgsl_file("/tmp"); }), "kernel source: cannot read /tmp");
+}
+
+TEST(KernelSource, OfWhatIsNoRegularFileIsRefusedAtOnce) {
+  const std::string refusal = ": it is no regular file";
+  for (const std::string path : {"/tmp", "/dev/zero"})
+    EXPECT_EQ(error_of([&] { KernelSource::wgsl_file(path); }),
+              "kernel source: cannot read " + path + refusal);
+  const auto pipe = std::filesystem::path(testing::TempDir()) / "kiln_kernel_source_test.pipe";
+  std::filesystem::remove(pipe);
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_EQ(error_of([&] { KernelSource::wgsl_file(pipe.string()); }),
+            "kernel source: cannot read " + pipe.string() + refusal);
+  std::filesystem::remove(pipe);
+}
+
+TEST(KernelSource, OfAFileHasALimit) {
+  const std::string most(KernelSource::most_bytes, ' ');
+  EXPECT_EQ(KernelSource::wgsl_file(TemporaryFile(most).path.string()).text().text.size(),
+            most.size());
+  const TemporaryFile more(most + " ");
+  EXPECT_EQ(error_of([&] { KernelSource::wgsl_file(more.path.string()); }),
+            "kernel source: cannot read " + more.path.string() +
+                ": it has more than the 4194304 bytes that a kernel may have");
 }
 
 TEST(KernelSource, DefineReturnsAChangedCopy) {

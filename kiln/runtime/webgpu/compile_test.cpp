@@ -1,9 +1,13 @@
+#include <unistd.h>
+
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <vector>
 
 #include "kiln/runtime/webgpu/pipeline.hpp"
 #include "kiln/runtime/webgpu/test_support.hpp"
@@ -282,6 +286,69 @@ TEST_F(Compile, TheLayoutOfAKernelThatDoesNotCompileIsNotWritten) {
   const auto files = dumped([&] { EXPECT_THROW(runtime.compile(id, "my op/f32"), KernelError); });
   ASSERT_EQ(files.size(), 1U);
   EXPECT_EQ(files.at(".wgsl"), id.source);
+}
+
+/// A folder that is empty at first and gone at the end.
+struct EmptyFolder {
+  EmptyFolder() { std::filesystem::create_directories(path); }
+  EmptyFolder(const EmptyFolder&) = delete;
+  EmptyFolder& operator=(const EmptyFolder&) = delete;
+  ~EmptyFolder() { std::filesystem::remove_all(path); }
+  [[nodiscard]] std::vector<std::filesystem::path> files() const {
+    std::vector<std::filesystem::path> all;
+    for (const auto& entry : std::filesystem::directory_iterator(path)) all.push_back(entry.path());
+    std::ranges::sort(all);
+    return all;
+  }
+  const std::filesystem::path path =
+      std::filesystem::temp_directory_path() / ("kiln_dump_links_" + std::to_string(::getpid()));
+};
+
+TEST_F(Compile, DumpingFollowsNoLinkAndChangesNoFile) {
+  const EmptyFolder folder;
+  const KernelId id = map_id("x * 1234.5");
+  {
+    const DumpsTo dumps(folder.path);
+    dump_kernel(id, "linked");
+  }
+  ASSERT_EQ(folder.files().size(), 1U);
+  const std::filesystem::path place = folder.files()[0];
+  const std::filesystem::path target = folder.path / "precious";
+  for (const bool dangling : {false, true}) {
+    std::filesystem::remove(place);
+    std::filesystem::remove(target);
+    if (!dangling) std::ofstream(target) << "precious";
+    std::filesystem::create_symlink(target, place);
+    const DumpsTo dumps(folder.path);
+    dump_kernel(id, "linked");
+    EXPECT_TRUE(std::filesystem::is_symlink(place));
+    EXPECT_EQ(std::filesystem::exists(target), !dangling);
+    EXPECT_EQ(dangling ? 8U : std::filesystem::file_size(target), 8U);
+  }
+}
+
+TEST_F(Compile, DumpingTakesAnyLabelAndLeavesTheLaunchAlone) {
+  const EmptyFolder folder;
+  const KernelId id = map_id("x * 4321.5");
+  const std::string labels[] = {std::string(5000, 'x'), "../../etc/x", "",
+                                std::string("a\0b", 3), "\xff\xfe \n", "."};
+  {
+    const DumpsTo dumps(folder.path);
+    for (const std::string& label : labels) {
+      dump_kernel(id, label);
+      dump_layout(id, label);
+    }
+  }
+  EXPECT_EQ(folder.files().size(), 12U);
+  // Where nothing can be written the kernel is compiled all the same.
+  const std::filesystem::path file = folder.path / "file";
+  std::ofstream(file) << "no folder";
+  for (const std::filesystem::path& nowhere :
+       {file, std::filesystem::path("/proc/kiln"), std::filesystem::path(std::string(9000, 'y'))}) {
+    const DumpsTo dumps(nowhere);
+    EXPECT_NO_THROW(runtime.compile(map_id("x * 99.5 + " + std::to_string(nowhere.native().size())),
+                                    labels[0]));
+  }
 }
 
 TEST(NeededBytes, AreReadFromTheMessage) {

@@ -1,39 +1,67 @@
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <array>
 #include <bit>
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 
 #include "kiln/runtime/json_text.hpp"
+#include "kiln/runtime/trace.hpp"
 #include "kiln/runtime/webgpu/pipeline.hpp"
-#include "kiln/support/error.hpp"
 
 namespace kiln::wgpu {
 namespace {
 
+/// A file name's beginning. Of a long label only the first characters: the hash behind it tells the
+/// kernels apart.
+std::string file_name(std::string_view label) {
+  constexpr std::size_t longest = 100;  // with hash and extension far below what file systems take
+  std::string name(label.substr(0, longest));
+  for (char& c : name) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    if (!plain && c != '_' && c != '.') c = '-';
+  }
+  return name;
+}
+
+/// Writes a file that is not there yet: neither what is there is changed, nor what a link points
+/// to. False where it could not be written; then there is none.
+bool write_new(const std::string& path, std::string_view content) {
+  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+  if (file < 0) return errno == EEXIST;
+  bool whole = true;
+  while (whole && !content.empty()) {
+    const ssize_t written = ::write(file, content.data(), content.size());
+    if (written > 0) content.remove_prefix(static_cast<std::size_t>(written));
+    whole = written > 0 || errno == EINTR;
+  }
+  whole = ::close(file) == 0 && whole;
+  if (!whole) ::unlink(path.c_str());
+  return whole;
+}
+
 /// Writes a file of the kernel, once, if the environment names a folder. `content` is a function,
-/// so that nothing is made for nobody.
+/// so that nothing is made for nobody. A file that cannot be written is no fault of the kernel's:
+/// it shows in a trace, and the launch goes on.
 template <class Content>
 void write_dump(const KernelId& id, std::string_view label, std::string_view extension,
                 Content content) {
   const char* folder = std::getenv("KILN_DUMP_KERNELS");
   if (folder == nullptr || *folder == '\0') return;
-  std::string name(label);
-  for (char& c : name) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-    if (!plain && c != '_' && c != '.') c = '-';
+  const std::string path =
+      fmt::format("{}/{}-{:016x}.{}", folder, file_name(label), hash_value(id), extension);
+  bool written = false;
+  try {
+    std::error_code ignored;
+    std::filesystem::create_directories(folder, ignored);  // if it failed, opening does too
+    written = write_new(path, content());
+  } catch (const std::exception&) {
+    written = false;
   }
-  const auto path =
-      std::filesystem::path(folder) / fmt::format("{}-{:016x}.{}", name, hash_value(id), extension);
-  std::error_code ignored;
-  std::filesystem::create_directories(folder, ignored);  // if it failed, opening does too
-  if (std::filesystem::exists(path, ignored)) return;
-  std::ofstream file(path, std::ios::binary);
-  file << content();
-  file.close();
-  if (!file) throw Error(fmt::format("KILN_DUMP_KERNELS: cannot write {}", path.string()));
+  if (!written) const TraceSpan span("KILN_DUMP_KERNELS cannot write", path);
 }
 
 std::string source_of(const KernelId& id) {

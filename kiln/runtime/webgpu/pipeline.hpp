@@ -73,7 +73,7 @@ void check_kernel(const KernelId& id, std::string_view label, const Limits& limi
                   const NativeLimits& native);
 
 /// Writes the source to the folder that the environment variable KILN_DUMP_KERNELS names, if it
-/// does.
+/// does. Follows no link, changes no file that is there, and throws nothing.
 void dump_kernel(const KernelId& id, std::string_view label);
 /// Beside it, as JSON, what else the pipeline was made of: for kernels that the adapter's compiler
 /// has taken.
