@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <optional>
 
 #include "kiln/support/error.hpp"
 
@@ -34,6 +35,34 @@ int take_number(std::string_view s, std::size_t& at) {
   if (error != std::errc()) return 0;
   at = static_cast<std::size_t>(end - s.data());
   return value;
+}
+
+/// Where a row of a compiler's message has the name of the file, and what it has behind the line.
+struct Position {
+  std::size_t file;
+  int line;
+  std::size_t rest;
+  bool framed;
+};
+
+/// Of "... wgsl:12:5 ..." and of "  ┌─ any name:12:5".
+std::optional<Position> position_in(std::string_view row) {
+  constexpr std::string_view frame = "┌─ ";
+  const std::size_t framed = row.find(frame);
+  if (framed != std::string_view::npos && row.find_first_not_of(' ') == framed) {
+    const std::size_t column = row.find_last_of(':');
+    const std::size_t before = column == 0 ? column : row.find_last_of(':', column - 1);
+    if (column == std::string_view::npos || before == std::string_view::npos) return std::nullopt;
+    std::size_t at = before + 1;
+    const int line = take_number(row, at);
+    if (at != column || line == 0) return std::nullopt;
+    return Position{framed + frame.size(), line, at, true};
+  }
+  const std::size_t mark = row.find("wgsl:");
+  if (mark == std::string_view::npos || (mark > 0 && row[mark - 1] != ' ')) return std::nullopt;
+  std::size_t at = mark + 5;
+  const int line = take_number(row, at);
+  return Position{mark, line, at, false};
 }
 
 }  // namespace
@@ -104,8 +133,8 @@ RenderedSource SourceTemplate::render(const Variables& user, const Variables& li
 }
 
 std::string RenderedSource::locate(std::string_view message) const {
-  // wgpu-native writes positions as "wgsl:12:5" and an excerpt whose margin is "12 │"; both count
-  // rendered lines.
+  // wgpu-native writes positions as "wgsl:12:5" where it cannot parse, and "┌─ LABEL:12:5" above an
+  // excerpt whose margin is "12 │"; all count rendered lines.
   const auto has_line = [&](int rendered) {
     return rendered > 0 && static_cast<std::size_t>(rendered) <= lines.size();
   };
@@ -118,15 +147,15 @@ std::string RenderedSource::locate(std::string_view message) const {
     const std::size_t end = std::min(message.find('\n', begin), message.size());
     const std::string_view row = message.substr(begin, end - begin);
     begin = end + 1;
-    const std::size_t mark = row.find("wgsl:");
-    if (mark == 0 || (mark != std::string_view::npos && row[mark - 1] == ' ')) {
-      std::size_t at = mark + 5;
-      const int rendered = take_number(row, at);
-      if (has_line(rendered)) {
-        out += fmt::format("{}{}:{}{}\n", row.substr(0, mark), name, template_line(rendered),
-                           row.substr(at));
-        continue;
-      }
+    const auto position = position_in(row);
+    if (position && (has_line(position->line) || position->framed)) {
+      const std::string place =
+          has_line(position->line)
+              ? fmt::format("{}:{}", name, template_line(position->line))
+              : fmt::format("what is generated behind {}, line {}", name, position->line);
+      out +=
+          fmt::format("{}{}{}\n", row.substr(0, position->file), place, row.substr(position->rest));
+      continue;
     }
     std::size_t at = row.find_first_not_of(' ');
     if (at != std::string_view::npos && std::isdigit(static_cast<unsigned char>(row[at])) != 0) {

@@ -170,6 +170,33 @@ TEST(RenderedSource, LocateMapsEveryLineOfALongExcerpt) {
             "  ┌─ scale.wgsl:1:1\n   │  \n 1 │ ╭ a\n 3 │ │ b\n 4 │ ╰ c");
 }
 
+TEST(RenderedSource, LocateMapsPositionsUnderWhateverLabelTheShaderHas) {
+  const RenderedSource out = bindings_of_ten_lines();
+  for (const std::string label : {"custom", "my op: f32", "wgsl", "", "a:12:5", "┌─ x"}) {
+    const std::string message =
+        "Shader validation error: Entry point main is invalid\n"
+        "   ┌─ " +
+        label + ":13:11\n   │\n13 │   let y = 1;";
+    EXPECT_EQ(out.locate(message),
+              "Shader validation error: Entry point main is invalid\n"
+              "   ┌─ scale.wgsl:4:11\n   │\n 4 │   let y = 1;")
+        << label;
+  }
+}
+
+TEST(RenderedSource, LocateSaysWhatIsGeneratedBehindTheTemplate) {
+  EXPECT_EQ(bindings_of_ten_lines().locate("   ┌─ custom:99:2"),
+            "   ┌─ what is generated behind scale.wgsl, line 99:2");
+}
+
+TEST(RenderedSource, LocateLeavesFramesWithoutAPosition) {
+  const RenderedSource out = bindings_of_ten_lines();
+  for (const char* const text : {"┌─ ", "┌─ x", "┌─ x:1", "┌─ x:y:1", "┌─ :", "┌─ x:0:1",
+                                 "┌─ x:99999999999999:1", "a ┌─ x:13:1"}) {
+    EXPECT_EQ(out.locate(text), text);
+  }
+}
+
 TEST(RenderedSource, LocateLeavesOtherTextAlone) {
   const RenderedSource out = bindings_of_ten_lines();
   EXPECT_EQ(out.locate(""), "");
