@@ -23,6 +23,7 @@ void check_results(const MadeBy& by, const std::shared_ptr<Runtime>& runtime,
     if (t.runtime != runtime) throw DeviceError(said() + "a tensor of another device");
     if (t.spec().shape != promised[i].shape) throw ShapeError(said() + to_string(t.spec()));
     if (t.spec().dtype != promised[i].dtype) throw DTypeError(said() + to_string(t.spec()));
+    require_inside([&] { return said() + "a tensor"; }, t);
   }
 }
 

@@ -123,12 +123,23 @@ void Client::copy(const RawTensor& from, const RawTensor& into) const {
     return fmt::format("{}: copy takes two of one shape and dtype ({}, {})", name_,
                        to_string(from.spec()), to_string(into.spec()));
   };
+  require_usable(from);
+  require_usable(into);
   if (from.shape() != into.shape()) throw ShapeError(text());
   if (from.dtype != into.dtype) throw DTypeError(text());
   dispatch::copy_into(from, into);
 }
 
-RawTensor Client::contiguous(const RawTensor& x) const { return dispatch::make_dense(x); }
+RawTensor Client::contiguous(const RawTensor& x) const {
+  require_usable(x);
+  return dispatch::make_dense(x);
+}
+
+void Client::require_usable(const RawTensor& x) const {
+  if (x.buffer == nullptr || x.runtime != runtime_)
+    throw DeviceError(fmt::format("{}: a tensor is an empty handle, or of another device", name_));
+  dispatch::require_inside([&] { return name_; }, x);
+}
 
 RawTensor Client::create_bytes(std::span<const std::byte> bytes, std::size_t count,
                                const TensorSpec& spec) const {
@@ -146,7 +157,7 @@ std::vector<std::byte> Client::read_bytes(const RawTensor& x, DType dtype) const
     throw DTypeError(fmt::format("{}: read as {}, but the tensor is {}", name_, to_string(dtype),
                                  to_string(x.spec())));
   }
-  const RawTensor dense = dispatch::make_dense(x);
+  const RawTensor dense = contiguous(x);
   return runtime_->read(dense.buffer, 0, dispatch::bytes_of(dense.spec())).get();
 }
 
@@ -195,6 +206,7 @@ void Client::launch(const KernelSource& source, const std::array<std::uint32_t, 
       throw DeviceError(
           fmt::format("{}: {}: a buffer is empty or of another device", name_, rendered.name));
     }
+    dispatch::require_inside([&] { return fmt::format("{}: {}", name_, rendered.name); }, t);
     bindings.push_back({t.buffer});
   }
   CompiledKernelPtr kernel;

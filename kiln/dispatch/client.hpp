@@ -20,7 +20,8 @@ std::vector<std::uint32_t> build_info(std::span<const RawTensor> tensors);
 ///     RawTensor y = client.empty({{n}, DType::f32});
 ///     client.launch(KernelSource::wgsl(text), {256, 1, 1}, {ceil_div(n, 256), 1, 1}, {x, y});
 ///
-/// Nothing waits but `read`. Errors begin with the name given.
+/// Nothing waits but `read`. Errors begin with the name given: DeviceError for an empty handle and
+/// a tensor of another device, ShapeError for a tensor that lies outside of its buffer.
 class Client {
  public:
   Client(std::shared_ptr<Runtime> runtime, std::string_view name)
@@ -70,6 +71,9 @@ class Client {
   }
 
  private:
+  /// Throws DeviceError for an empty handle and another device's tensor, ShapeError for one that
+  /// lies outside of its buffer.
+  void require_usable(const RawTensor& x) const;
   [[nodiscard]] RawTensor create_bytes(std::span<const std::byte> bytes, std::size_t count,
                                        const TensorSpec& spec) const;
   [[nodiscard]] std::vector<std::byte> read_bytes(const RawTensor& x, DType dtype) const;

@@ -25,7 +25,9 @@ Layout detail::last_two(const Layout& layout) {
 }
 
 Argument::Argument(std::string_view op, std::string_view name, RawTensor tensor)
-    : op_(op), name_(name), tensor_(std::move(tensor)) {}
+    : op_(op), name_(name), tensor_(std::move(tensor)) {
+  dispatch::require_inside([&] { return title("operand"); }, tensor_);
+}
 
 std::int64_t Argument::batch() const { return Operand{name_, dtype(), tensor_.layout}.batch(); }
 
@@ -39,7 +41,12 @@ void* Argument::elements(const RawTensor& t, DType asked) const {
     throw DTypeError(fmt::format("{} is {}, the kernel asks for its elements as {}",
                                  title("operand"), to_string(t.spec()), to_string(asked)));
   }
-  std::byte* data = host(*t.runtime)->data_of(op_, t.buffer);
+  CpuRuntime* runtime = host(*t.runtime);
+  if (runtime == nullptr) {
+    throw DeviceError(fmt::format("{} is on {}, where no function of the host reads it",
+                                  title("operand"), t.runtime->name()));
+  }
+  std::byte* data = runtime->data_of(op_, t.buffer);
   return data + t.layout.offset * static_cast<std::int64_t>(size_of(t.dtype));
 }
 
@@ -56,6 +63,11 @@ void zero(const Output& out) {
 }
 
 void copy(const Input& from, const RawTensor& to) {
+  dispatch::require_inside([] { return "copy"; }, to);
+  if (from.shape() != to.shape() || from.dtype() != to.dtype) {
+    throw ShapeError(fmt::format("copy: takes two of one shape and dtype ({}, {})",
+                                 to_string(from.spec()), to_string(to.spec())));
+  }
   if (from.shape().elements() > 0) dispatch::copy_into(from.raw(), to);
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <limits>
+#include <optional>
 
 #include "kiln/support/error.hpp"
 
@@ -30,6 +31,24 @@ void require_countable(std::string_view op, const TensorSpec& spec) {
         "{}: {} has {} elements; kernels index with 32 bits, so at most {}", op, to_string(spec),
         spec.shape.elements(), std::numeric_limits<std::uint32_t>::max()));
   }
+}
+
+bool lies_inside(const Layout& layout, DType dtype, std::uint64_t bytes) {
+  const std::optional<std::int64_t> reach = layout.reach();
+  return reach && static_cast<std::uint64_t>(*reach) <= bytes / size_of(dtype);
+}
+
+void refuse_outside(const std::string& who, const Layout& layout, DType dtype,
+                    std::uint64_t bytes) {
+  const std::optional<std::int64_t> reach = layout.reach();
+  throw ShapeError(fmt::format(
+      "{}: {} {} lies outside of its buffer: it takes {} elements, there are {}", who,
+      to_string(dtype), to_string(layout),
+      reach ? std::to_string(*reach) : "negative or more than 2^63", bytes / size_of(dtype)));
+}
+
+void refuse_empty(const std::string& who) {
+  throw KernelError(fmt::format("{}: the tensor is an empty handle", who));
 }
 
 RawTensor allocate(std::string_view op, const std::shared_ptr<Runtime>& runtime,

@@ -32,6 +32,24 @@ RawTensor allocate(std::string_view op, const std::shared_ptr<Runtime>& runtime,
 /// Throws ShapeError that begins with `op` past the 2^32 elements that kernels can count.
 void require_countable(std::string_view op, const TensorSpec& spec);
 
+/// Whether all elements of a layout lie within the `bytes` that a buffer has. Every layout that
+/// kiln did not make itself is asked about here before anything is read through it.
+bool lies_inside(const Layout& layout, DType dtype, std::uint64_t bytes);
+[[noreturn]] void refuse_outside(const std::string& who, const Layout& layout, DType dtype,
+                                 std::uint64_t bytes);
+[[noreturn]] void refuse_empty(const std::string& who);
+/// Throws ShapeError that begins with `who`() where they do not.
+template <class Who>
+void require_inside(const Who& who, const Layout& layout, DType dtype, std::uint64_t bytes) {
+  if (!lies_inside(layout, dtype, bytes)) refuse_outside(std::string(who()), layout, dtype, bytes);
+}
+/// The same of a tensor and its buffer. Throws KernelError for an empty handle.
+template <class Who>
+void require_inside(const Who& who, const RawTensor& tensor) {
+  if (tensor.buffer == nullptr || tensor.runtime == nullptr) refuse_empty(std::string(who()));
+  require_inside(who, tensor.layout, tensor.dtype, tensor.buffer->size());
+}
+
 /// Bytes a dense tensor takes.
 std::uint64_t bytes_of(const TensorSpec& spec);
 

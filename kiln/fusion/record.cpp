@@ -23,15 +23,24 @@ Value dense(const Device& device, const Value& x) {
   return record({"contiguous", ElementwiseCall{body, {}}}, device, {&x, 1}, {&x.spec(), 1}).front();
 }
 
-Value viewed(const RuleCall& call, const Device& device, const Value& x) {
-  Stream& stream = Stream::of(device.runtime());
-  if (const auto layout = call.table->view(call.op.get(), x.layout()))
-    return stream.view(x, *layout);
+/// Through the view rule's layout, which is to show what the output rule said.
+Value viewed(const RuleCall& call, const Device& device, const Value& x, const TensorSpec& out) {
+  const std::string_view op = call.table->name;
+  const auto through = [&](const Value& value, const Layout& layout) {
+    const TensorSpec given{layout.shape, value.dtype()};
+    const auto text = [&] {
+      return fmt::format("{}: the result is {} by the output rule, but the view rule gave {}", op,
+                         to_string(out), to_string(given));
+    };
+    if (given.shape != out.shape) throw ShapeError(text());
+    if (given.dtype != out.dtype) throw DTypeError(text());
+    return Stream::of(device.runtime()).view(op, value, layout);
+  };
+  if (const auto layout = call.table->view(call.op.get(), x.layout())) return through(x, *layout);
   const Value copy = dense(device, x);
   const auto layout = call.table->view(call.op.get(), copy.layout());
-  if (!layout)
-    throw Error(fmt::format("{}: the view rule refuses a dense layout", call.table->name));
-  return stream.view(copy, *layout);
+  if (!layout) throw Error(fmt::format("{}: the view rule refuses a dense layout", op));
+  return through(copy, *layout);
 }
 
 }  // namespace
@@ -46,7 +55,8 @@ std::string_view lasting_name(const std::string& name) {
 std::vector<Value> record(const OpRecord& record, const Device& device,
                           std::span<const Value> inputs, std::span<const TensorSpec> out) {
   const auto* rule = std::get_if<RuleCall>(&record.call);
-  if (rule != nullptr && rule->table->view != nullptr) return {viewed(*rule, device, inputs[0])};
+  if (rule != nullptr && rule->table->view != nullptr)
+    return {viewed(*rule, device, inputs[0], out[0])};
   return Stream::of(device.runtime()).append(record, device, inputs, out);
 }
 

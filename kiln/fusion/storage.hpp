@@ -15,6 +15,7 @@ struct Storage {
 
   DType dtype = DType::f32;
   Shape shape;                               ///< as computed: dense
+  std::uint64_t bytes = 0;                   ///< it has, or will have, at least
   std::atomic<State> state = State::queued;  ///< what follows is written before it changes
   BufferPtr buffer;                          ///< of `ready`
   std::exception_ptr error;                  ///< of `failed`

@@ -48,6 +48,7 @@ std::vector<Value> Stream::append(const OpRecord& record, const Device& device,
     auto& storage = op.out.emplace_back(std::make_shared<Storage>());
     storage->dtype = spec.dtype;
     storage->shape = spec.shape;
+    storage->bytes = dispatch::bytes_of(spec);
     values.push_back(Value(std::make_shared<const Value::Handle>(
         device.shared_runtime(), *this, storage, Layout::dense(spec.shape))));
   }
@@ -74,7 +75,9 @@ std::vector<Value> Stream::launch(std::string_view name, const Device& device,
   return append({lasting_name(std::string(name)), std::move(call)}, device, inputs, out);
 }
 
-Value Stream::view(const Value& value, const Layout& layout) {
+Value Stream::view(std::string_view op, const Value& value, const Layout& layout) {
+  const Storage& storage = *value.handle_->storage;
+  dispatch::require_inside([&] { return op; }, layout, storage.dtype, storage.bytes);
   return Value(std::make_shared<const Value::Handle>(value.handle_->runtime, *this,
                                                      value.handle_->storage, layout));
 }

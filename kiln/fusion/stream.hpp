@@ -29,8 +29,9 @@ class Stream final : public RuntimeExtension {
   /// Queues `record`, which is no view; see kiln::record.
   std::vector<Value> append(const OpRecord& record, const Device& device,
                             std::span<const Value> inputs, std::span<const TensorSpec> out);
-  /// The same elements seen otherwise.
-  Value view(const Value& value, const Layout& layout);
+  /// The same elements seen otherwise. Throws ShapeError that begins with `op` where there are none
+  /// at some place of `layout`.
+  Value view(std::string_view op, const Value& value, const Layout& layout);
 
   /// Runs what is queued now. What goes wrong is kept with the results it concerns. Throws Error if
   /// a rule calls it while the queue runs.

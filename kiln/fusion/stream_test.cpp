@@ -52,7 +52,7 @@ Value transposed(const Value& x) {
   Layout layout = x.layout();
   std::swap(layout.shape[0], layout.shape[1]);
   std::swap(layout.strides[0], layout.strides[1]);
-  return Stream::of(lazy().runtime()).view(x, layout);
+  return Stream::of(lazy().runtime()).view("transposed", x, layout);
 }
 
 /// A call by hand that throws.
@@ -264,7 +264,8 @@ TEST(Stream, MemoryGoesAtTheLastUse) {
   const std::uint64_t before = test::counters().bytes_in_use;
   Value y = twice(x);
   for (int i = 0; i < 3; ++i)
-    y = twice(transposed(Stream::of(lazy().runtime()).view(y, *y.layout().reshape({256, 256}))));
+    y = twice(transposed(
+        Stream::of(lazy().runtime()).view("reshape", y, *y.layout().reshape({256, 256}))));
   EXPECT_EQ(read(y)[0], 16);
   EXPECT_EQ(test::counters().bytes_in_use, before + n * 4);
 }

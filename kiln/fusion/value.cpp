@@ -21,9 +21,11 @@ Value::Handle::~Handle() {
 }
 
 Value::Value(const RawTensor& raw) {
+  dispatch::require_inside([] { return "tensor"; }, raw);
   auto storage = std::make_shared<Storage>();
   storage->dtype = raw.dtype;
   storage->shape = raw.shape();
+  storage->bytes = raw.buffer->size();
   storage->publish(raw.buffer);
   handle_ = std::make_shared<const Handle>(raw.runtime, Stream::of(*raw.runtime),
                                            std::move(storage), raw.layout);

@@ -14,7 +14,8 @@ class Stream;
 class Value {
  public:
   Value() = default;
-  /// Elements that exist already.
+  /// Elements that exist already. Throws ShapeError where they lie outside of their buffer, and
+  /// KernelError for an empty handle.
   explicit Value(const RawTensor& raw);
 
   [[nodiscard]] const TensorSpec& spec() const { return handle_->spec; }

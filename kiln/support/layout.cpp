@@ -1,6 +1,10 @@
 #include "kiln/support/layout.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <span>
 
 #include "kiln/support/error.hpp"
 
@@ -30,6 +34,22 @@ bool Layout::is_dense() const {
     step *= shape[axis];
   }
   return true;
+}
+
+std::optional<std::int64_t> Layout::reach() const {
+  if (std::ranges::find(shape, 0) != shape.end()) return 0;
+  std::int64_t end = 0;
+  if (offset < 0 || __builtin_add_overflow(offset, 1, &end)) return std::nullopt;
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    if (shape[axis] == 1) continue;
+    std::int64_t steps = 0;
+    const std::int64_t stride = strides[at(axis)];
+    if (stride < 0 || __builtin_mul_overflow(shape[axis] - 1, stride, &steps) ||
+        __builtin_add_overflow(end, steps, &end)) {
+      return std::nullopt;
+    }
+  }
+  return end;
 }
 
 Layout Layout::broadcast_to(const Shape& to) const {
@@ -91,6 +111,12 @@ std::optional<Layout> Layout::reshape(const Shape& to) const {
     to_end = to_begin;
   }
   return out;
+}
+
+std::string to_string(const Layout& layout) {
+  const auto strides = std::span(layout.strides).first(layout.shape.size());
+  return fmt::format("{} (strides [{}], offset {})", to_string(layout.shape),
+                     fmt::join(strides, ", "), layout.offset);
 }
 
 }  // namespace kiln

@@ -26,6 +26,9 @@ struct Layout {
     return strides[static_cast<std::size_t>(normalize_axis("stride", axis, shape))];
   }
   bool operator==(const Layout&) const = default;
+  /// How many elements a buffer must have: one past the furthest, 0 where there are none. Nothing
+  /// where the offset or a step is negative, or 64 bits cannot count them.
+  [[nodiscard]] std::optional<std::int64_t> reach() const;
 
   /// The same elements seen with broadcast axes (stride 0). `to` must be a shape that this one
   /// broadcasts to.
@@ -34,5 +37,8 @@ struct Layout {
   /// if `to` has another number of elements.
   [[nodiscard]] std::optional<Layout> reshape(const Shape& to) const;
 };
+
+/// "[2, 3] (strides [3, 1], offset 0)".
+std::string to_string(const Layout& layout);
 
 }  // namespace kiln

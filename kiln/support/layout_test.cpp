@@ -257,6 +257,37 @@ RC_GTEST_PROP(Layout, ReshapeKeepsTheElementOrderAndCopiesOnlyWhereItMust, ()) {
   }
 }
 
+TEST(Layout, ReachIsOnePastTheFurthestElement) {
+  EXPECT_EQ(Layout::dense({2, 3}).reach(), 6);
+  EXPECT_EQ(Layout::dense({}).reach(), 1);
+  EXPECT_EQ((Layout{.shape = {2, 3}, .strides = {0, 5}, .offset = 7}.reach()), 18);
+  EXPECT_EQ((Layout{.shape = {1, 3}, .strides = {std::int64_t{1} << 62, 1}}.reach()), 3);
+  EXPECT_EQ((Layout{.shape = {4, 0}, .strides = {9, 9}, .offset = 99}.reach()), 0);
+}
+
+TEST(Layout, ReachIsNothingWhereItCannotBeCounted) {
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  const auto none = [](const Layout& layout) { return !layout.reach().has_value(); };
+  EXPECT_TRUE(none({.shape = {2}, .strides = {-1}, .offset = 4}));
+  EXPECT_TRUE(none({.shape = {2}, .strides = {1}, .offset = -1}));
+  EXPECT_TRUE(none({.shape = {2}, .strides = {most}, .offset = 1}));
+  EXPECT_TRUE(none({.shape = {1}, .offset = most}));
+  EXPECT_TRUE(none({.shape = {most}, .strides = {3}}));
+  EXPECT_TRUE(none({.shape = {most, most}, .strides = {1, 1}}));
+  EXPECT_EQ((Layout{.shape = {most}, .strides = {1}}.reach()), most);
+}
+
+RC_GTEST_PROP(Layout, ReachIsOnePastTheFurthestOfAllAddresses, ()) {
+  Layout view{.offset = *rc::gen::inRange(0, 9)};
+  const int rank = *rc::gen::inRange(0, 5);
+  for (int axis = 0; axis < rank; ++axis) {
+    view.shape.push_back(*rc::gen::inRange(0, 4));
+    view.strides[static_cast<std::size_t>(axis)] = *rc::gen::inRange(0, 9);
+  }
+  const auto at = addresses(view);
+  RC_ASSERT(view.reach() == (at.empty() ? 0 : *std::ranges::max_element(at) + 1));
+}
+
 RC_GTEST_PROP(Layout, DenseMeansAddressesInOrder, ()) {
   const auto sizes =
       *rc::gen::resize(4, rc::gen::container<std::vector<int>>(rc::gen::element(0, 1, 1, 2, 3)));

@@ -85,7 +85,8 @@ TEST(CpuKernel, ReadsItsOperandsByTheirSteps) {
   Layout repeated = Layout::dense({3, 4});
   repeated.strides = {1, 0};
   const AnyTensor broadcast(
-      Stream::of(host().runtime()).view(make(column, {3}, host()).value(), repeated), host());
+      Stream::of(host().runtime()).view("repeated", make(column, {3}, host()).value(), repeated),
+      host());
   EXPECT_THAT(apply(Running{}, broadcast).to_vector(),
               ElementsAre(1, 2, 3, 4, 2, 4, 6, 8, 3, 6, 9, 12));
 }

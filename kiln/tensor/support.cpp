@@ -115,3 +115,5 @@ std::vector<AnyTensor> attach_to(std::string_view op, std::span<const AnyTensor>
 }
 
 }  // namespace kiln::detail
+    dispatch::require_countable(op, results[i].spec());
+    dispatch::require_inside([&] { return gave() + "a tensor"; }, results[i]);

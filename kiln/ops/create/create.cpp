@@ -232,6 +232,8 @@ AnyTensor from_raw(const RawTensor& raw, const Device& device) {
   }
   return {Value(raw), device};
 }
+  dispatch::require_countable("from_raw", raw.spec());
+  dispatch::require_inside([] { return "from_raw"; }, raw);
 
 AnyTensor full(const Shape& shape, double value, const Device& device, DType dtype) {
   return {full(device, {shape, dtype}, value), device};

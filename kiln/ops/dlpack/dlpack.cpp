@@ -168,22 +168,15 @@ Layout layout_of(const DLTensor& t) {
 
 /// From the first element to the end of the furthest one.
 std::uint64_t bytes_of(const Layout& layout, DType dtype) {
-  if (layout.shape.elements() == 0) return 0;
-  std::int64_t furthest = 0;
-  bool fits = true;
-  for (int axis = 0; axis < layout.shape.rank(); ++axis) {
-    std::int64_t step = 0;
-    fits = fits && !__builtin_mul_overflow(layout.shape[axis] - 1, layout.stride(axis), &step) &&
-           !__builtin_add_overflow(furthest, step, &furthest);
-  }
   constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max() / 8;
-  if (!fits || furthest >= most) {
+  const std::optional<std::int64_t> reach = layout.reach();
+  if (!reach || *reach > most) {
     throw ShapeError(
         fmt::format("from_dlpack: strides [{}] of {} lead past 2^63 bytes",
                     fmt::join(std::span(layout.strides).first(layout.shape.size()), ", "),
                     to_string(layout.shape)));
   }
-  return (static_cast<std::uint64_t>(furthest) + 1) * size_of(dtype);
+  return static_cast<std::uint64_t>(*reach) * size_of(dtype);
 }
 
 std::byte* data_of(const DLTensor& t, DType dtype, const Shape& shape) {
