@@ -38,7 +38,7 @@ struct RmsNorm {
   }
 
   AnyTensor reference(const AnyTensor& x, const AnyTensor& weight) const {
-    return x * rsqrt(mean(x * x, -1, true) + epsilon.value) * weight;
+    return x * rsqrt(mean(x * x, -1, true) + epsilon.value()) * weight;
   }
 };
 static_assert(Extension<RmsNorm>);

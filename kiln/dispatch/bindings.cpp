@@ -258,7 +258,7 @@ std::vector<RenderedLaunch::Patch> add_params(const OpTable& table, const webgpu
       const auto at = std::ranges::find(params, std::get<const Param*>(p.value));
       if (at == params.end()) fail(p.name, " must be a Param field of the operation itself");
       const std::size_t word =
-          metadata.add(p.name, "f32", word_of(table.name, (*at)->value, DType::f32));
+          metadata.add(p.name, "f32", word_of(table.name, (*at)->value(), DType::f32));
       patches.push_back({word, static_cast<std::size_t>(at - params.begin())});
     }
   }

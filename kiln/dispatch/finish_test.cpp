@@ -143,7 +143,7 @@ TEST(Finish, ParamsAndPositionsCompileNothing) {
   EXPECT_THAT(finished(kernel, 1, 10), ElementsAre(11, 22, 13, 24, 15, 26));
   const auto spent = counted([&] {
     EXPECT_THAT(finished(kernel, 2, 1), ElementsAre(3, 6, 7, 10, 11, 14));
-    kernel.factor.value = 3;
+    kernel.factor = 3;
     EXPECT_THAT(finished(kernel, 1, 1), ElementsAre(4, 8, 10, 14, 16, 20));
     bias.layout = {.shape = {2}, .strides = {3}, .offset = 2};
     EXPECT_THAT(finished(kernel, 1, 1), ElementsAre(6, 12, 12, 18, 18, 24));

@@ -159,7 +159,7 @@ std::vector<std::uint32_t> words_of(const OpTable& table, const PreparedKernel& 
                                     const FinishCode* finish) {
   std::vector<std::uint32_t> words = prepared.words;
   for (const auto& patch : prepared.patches)
-    words[patch.word] = word_of(table.name, params[patch.param]->value, DType::f32);
+    words[patch.word] = word_of(table.name, params[patch.param]->value(), DType::f32);
   if (finish != nullptr) {
     const std::vector<std::uint32_t> own = finish->words(prepared.store_types);
     std::ranges::copy(own, words.begin() + static_cast<std::ptrdiff_t>(prepared.finish_word));

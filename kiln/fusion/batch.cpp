@@ -43,7 +43,7 @@ class Numbering {
                      call.table->append_key(call.op.get(), form());
                      std::vector<const Param*> params;
                      call.table->params(call.op.get(), params);
-                     for (const Param* param : params) add_param(param->value);
+                     for (const Param* param : params) add_param(param->value());
                    },
                    [&](const LaunchCall&) { form() += 'l'; },
                },

@@ -14,6 +14,8 @@
 namespace kiln {
 namespace {
 
+thread_local const detail::KeptForEveryParam* kept_rule = nullptr;
+
 Expr make(Opcode op, std::span<const Expr> args, DType dtype = DType::f32) {
   ExprGraph* graph = nullptr;
   for (const Expr& arg : args) {
@@ -72,6 +74,20 @@ std::string spell(const ExprGraph& graph, int inputs, int params,
 }
 
 }  // namespace
+
+detail::KeptForEveryParam::KeptForEveryParam(std::string_view op, std::string_view rule)
+    : op_(op), rule_(rule), outer_(kept_rule) {
+  kept_rule = this;
+}
+detail::KeptForEveryParam::~KeptForEveryParam() { kept_rule = outer_; }
+
+double Param::value() const {
+  if (kept_rule == nullptr) return value_;
+  throw Error(fmt::format(
+      "{}: rule '{}' reads the value of a Param, but what the rule gives is kept for every value; "
+      "use the Param itself, or make the number a field of type double, which is part of the key",
+      kept_rule->op_, kept_rule->rule_));
+}
 
 std::size_t ExprGraph::Hash::operator()(const Node& node) const {
   std::uint64_t hash = std::bit_cast<std::uint64_t>(node.value);

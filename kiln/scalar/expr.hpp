@@ -19,9 +19,46 @@ class Expr;
 /// A number that changes from call to call, such as a learning rate, as a field of an operation. It
 /// is passed to the kernel at launch: it is in no cache key and in no kernel's text, so a new value
 /// never compiles anything. Beside f16 operands it takes part in f32, as they do.
-struct Param {
-  double value = 0;
+///
+///     struct Scale {
+///       static constexpr std::string_view name = "scale";
+///       Param by;
+///       Expr body(Expr x) const { return x * by; }
+///     };
+///     apply(Scale{0.5}, x);
+class Param {
+ public:
+  constexpr Param(double value = 0)  // NOLINT(google-explicit-constructor): a number is one
+      : value_(value) {}
+
+  /// The number, for rules that run at every call, such as `cpu_kernel`. Throws Error in a rule
+  /// whose answer is kept for other numbers, too: `body` and `webgpu_kernel`, which take the Param
+  /// itself.
+  [[nodiscard]] double value() const;
+
+ private:
+  double value_;
 };
+
+namespace detail {
+
+/// While it lives, this thread is in a rule whose answer is kept for every value of the Params:
+/// reading one throws.
+class KeptForEveryParam {
+ public:
+  KeptForEveryParam(std::string_view op, std::string_view rule);
+  ~KeptForEveryParam();
+  KeptForEveryParam(const KeptForEveryParam&) = delete;
+  KeptForEveryParam& operator=(const KeptForEveryParam&) = delete;
+
+ private:
+  friend class kiln::Param;
+  std::string_view op_;
+  std::string_view rule_;
+  const KeptForEveryParam* outer_;
+};
+
+}  // namespace detail
 
 /// A hash-consed graph of scalar operations: equal subexpressions have equal ids, and operands come
 /// before their users.

@@ -10,42 +10,46 @@
 
 namespace kiln::detail {
 
-/// Spells an attribute. A Param is left out: it may change without another plan.
-template <class F>
-void append_attribute(std::string& key, const F& field) {
+/// Calls `number` with every number of an attribute, `param` with every Param, both in order.
+template <class F, class Number, class OnParam>
+void walk(const F& field, const Number& number, const OnParam& param) {
   if constexpr (std::is_same_v<F, Param>) {
+    param(field);
   } else if constexpr (std::is_arithmetic_v<F> || std::is_enum_v<F>) {
-    dispatch::append_bytes(key, field);
-  } else if constexpr (requires {
-                         field.begin();
-                         field.end();
-                         field.size();
-                       }) {
-    dispatch::append_bytes(key, field.size());
-    for (const auto& item : field) append_attribute(key, item);
+    static_assert(!std::is_same_v<F, long double>,
+                  "kiln: an attribute may not be a long double, whose bytes do not tell its value");
+    number(field);
+  } else if constexpr (List<F>) {
+    number(field.size());
+    for (const typename ListOf<F>::Item& item : field) walk(item, number, param);
+  } else if constexpr (is_optional<F>) {
+    number(field.has_value());
+    if (field) walk(*field, number, param);
   } else {
     static_assert(std::is_aggregate_v<F>,
-                  "kiln: an attribute must be a number, an enum, a string, a Shape, a range, or an "
-                  "aggregate of those");
-    with_fields(field, [&](const auto&... f) { (append_attribute(key, f), ...); });
+                  "kiln: an attribute must be a number, an enum, a Param, a string, a Shape, a "
+                  "std::vector, std::array or std::optional, or an aggregate of those");
+    if constexpr (std::is_aggregate_v<F>)
+      with_fields(field, [&](const auto&... f) { (walk(f, number, param), ...); });
   }
 }
 
+/// Spells the attributes. Params are left out: they may change without another plan.
 template <class Op>
 void append_key(const void* op, std::string& key) {
-  if constexpr (!std::is_empty_v<Op>) append_attribute(key, *static_cast<const Op*>(op));
+  if constexpr (!std::is_empty_v<Op>) {
+    walk(
+        *static_cast<const Op*>(op),
+        [&](const auto& number) { dispatch::append_bytes(key, number); }, [](const Param&) {});
+  }
 }
 
 template <class Op>
 void collect_params(const void* op, std::vector<const Param*>& out) {
   if constexpr (!std::is_empty_v<Op>) {
-    with_fields(*static_cast<const Op*>(op), [&](const auto&... f) {
-      const auto add = [&](const auto& field) {
-        if constexpr (std::is_same_v<std::remove_cvref_t<decltype(field)>, Param>)
-          out.push_back(&field);
-      };
-      (add(f), ...);
-    });
+    walk(
+        *static_cast<const Op*>(op), [](const auto&) {},
+        [&](const Param& param) { out.push_back(&param); });
   }
 }
 
@@ -55,7 +59,7 @@ std::vector<double> param_values(const Op& op) {
   collect_params<Op>(&op, params);
   std::vector<double> values;
   values.reserve(params.size());
-  for (const Param* p : params) values.push_back(p->value);
+  for (const Param* p : params) values.push_back(p->value());
   return values;
 }
 

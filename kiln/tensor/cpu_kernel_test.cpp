@@ -55,7 +55,7 @@ struct Running {
         for (std::int64_t row = begin; row < end; ++row) {
           float sum = 0;
           for (std::int64_t j = 0; j < n; ++j) {
-            sum += static_cast<float>(in(row, j)) * static_cast<float>(scale.value);
+            sum += static_cast<float>(in(row, j)) * static_cast<float>(scale.value());
             to[static_cast<std::size_t>(row * n + j)] = T(sum);
           }
           if (commit == Commit::rows) out.commit(row * n, n);

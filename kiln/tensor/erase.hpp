@@ -13,6 +13,8 @@ namespace kiln::detail {
 
 template <class Op>
 std::vector<webgpu::Launch> erased_kernel(const void* op, std::span<const Operand> in,
+  // Kept by all but the Params. The output rule may be asked here, and is held to it, too.
+  const KeptForEveryParam kept(Op::name, "webgpu_kernel");
                                           std::span<const Operand> out, const Limits& limits) {
   const Op& self = *static_cast<const Op*>(op);
   const auto result = result_of<Op>(op, in, out);
@@ -188,6 +190,7 @@ BodyPtr body_of(const Op& op) {
   const auto build = [&] {
     std::vector<const Param*> params;
     collect_params<Op>(&op, params);
+    const KeptForEveryParam kept(Op::name, "body");
     const int count = static_cast<int>(params.size());
     ExprGraph graph(std::move(params));
     constexpr std::size_t n = Signature<&Op::body>::arity;

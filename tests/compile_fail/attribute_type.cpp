@@ -1,6 +1,5 @@
 // An attribute that no key can spell.
-// expect: an attribute must be a number, an enum, a string, a Shape, a range, or an aggregate of
-// those
+// expect: an attribute must be a number, an enum, a Param, a string, a Shape, a std::vector
 #include "kiln/kiln.hpp"
 
 using namespace kiln;

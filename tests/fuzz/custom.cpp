@@ -52,8 +52,8 @@ struct Line {
       const auto from = x.dense<T>();
       const auto to = out.dense<T>();
       for (std::size_t i = 0; i < to.size(); ++i) {
-        to[i] = T(static_cast<C>(from[i]) * static_cast<C>(by.value) + static_cast<C>(shift.value) +
-                  static_cast<C>(counts ? i : 0));
+        to[i] = T(static_cast<C>(from[i]) * static_cast<C>(by.value()) +
+                  static_cast<C>(shift.value()) + static_cast<C>(counts ? i : 0));
       }
     });
   }
@@ -61,7 +61,7 @@ struct Line {
   struct Saved {};
   static Saved save(const Saver&, const AnyTensor&, const AnyTensor&) { return {}; }
   void backward(const Saved&, const AnyTensor& grad, Grads<1>& grads) const {
-    grads[0].set(grad * by.value);
+    grads[0].set(grad * by.value());
   }
 };
 static_assert(Extension<Line>);

@@ -131,6 +131,10 @@ struct Random {
   void cpu_kernel(const cpu::Output& out) const {
     const std::array key{static_cast<std::uint32_t>(seed & 0xffff'ffffU),
                          static_cast<std::uint32_t>(seed >> 32U)};
+    const auto from = static_cast<float>(offset.value());
+    const auto by = static_cast<float>(scale.value());
+    const auto low = static_cast<float>(least.value());
+    const auto high = static_cast<float>(most.value());
     each(out, [&](std::int64_t i) {
       const auto bits = threefry({static_cast<std::uint32_t>(i), 0}, key);
       const float u = unit(bits[0]);
@@ -138,10 +142,8 @@ struct Random {
           normal ? std::sqrt(-2 * std::log(1 - u)) * std::cos(6.28318530717958648F * unit(bits[1]))
                  : u;
       // Halves: a sum of both may be out of range where the result is not.
-      const float half =
-          static_cast<float>(offset.value) * 0.5F + static_cast<float>(scale.value) * sample;
-      return std::clamp(half + half, static_cast<float>(least.value),
-                        static_cast<float>(most.value));
+      const float half = from * 0.5F + by * sample;
+      return std::clamp(half + half, low, high);
     });
   }
 };
@@ -169,8 +171,8 @@ struct Arange {
             .trusted = true};
   }
   void cpu_kernel(const cpu::Output& out) const {
-    const auto first = static_cast<float>(start.value);
-    const auto by = static_cast<float>(step.value);
+    const auto first = static_cast<float>(start.value());
+    const auto by = static_cast<float>(step.value());
     if (is_float(dtype)) {
       each(out, [&](std::int64_t i) { return first + by * static_cast<float>(i); });
     } else if (dtype == DType::i32) {
@@ -230,10 +232,10 @@ AnyTensor from_raw(const RawTensor& raw, const Device& device) {
     throw DeviceError(fmt::format("from_raw: the elements are on {}, not on {}",
                                   raw.runtime->adapter(), to_string(device)));
   }
-  return {Value(raw), device};
-}
   dispatch::require_countable("from_raw", raw.spec());
   dispatch::require_inside([] { return "from_raw"; }, raw);
+  return {Value(raw), device};
+}
 
 AnyTensor full(const Shape& shape, double value, const Device& device, DType dtype) {
   return {full(device, {shape, dtype}, value), device};
