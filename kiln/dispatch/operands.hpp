@@ -1,19 +1,28 @@
 #pragma once
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "kiln/dispatch/raw_tensor.hpp"
 #include "kiln/kernel/launch.hpp"
+#include "kiln/support/error.hpp"
 
 namespace kiln::dispatch {
+
+/// The name of operand number `i`. Throws Error where there are fewer names.
+inline std::string_view name_of(std::span<const std::string_view> names, std::size_t i) {
+  if (i < names.size()) return names[i];
+  throw Error("operand number " + std::to_string(i) + " has no name: the operation names " +
+              std::to_string(names.size()));
+}
 
 /// Tensors as a kernel rule sees them.
 inline std::vector<Operand> operands(std::span<const std::string_view> names,
                                      std::span<const RawTensor> tensors) {
   std::vector<Operand> out;
   for (std::size_t i = 0; i < tensors.size(); ++i)
-    out.push_back({names[i], tensors[i].dtype, tensors[i].layout});
+    out.push_back({name_of(names, i), tensors[i].dtype, tensors[i].layout});
   return out;
 }
 
@@ -22,7 +31,7 @@ inline std::vector<Operand> operands(std::span<const std::string_view> names,
                                      std::span<const TensorSpec> specs) {
   std::vector<Operand> out;
   for (std::size_t i = 0; i < specs.size(); ++i)
-    out.push_back({names[i], specs[i].dtype, Layout::dense(specs[i].shape)});
+    out.push_back({name_of(names, i), specs[i].dtype, Layout::dense(specs[i].shape)});
   return out;
 }
 
@@ -30,7 +39,7 @@ inline std::vector<Operand> operands(std::span<const std::string_view> names,
 inline std::vector<Operand> renamed(std::span<const std::string_view> names,
                                     std::span<const Operand> given) {
   std::vector<Operand> out(given.begin(), given.end());
-  for (std::size_t i = 0; i < out.size(); ++i) out[i].name = names[i];
+  for (std::size_t i = 0; i < out.size(); ++i) out[i].name = name_of(names, i);
   return out;
 }
 

@@ -124,9 +124,16 @@ constexpr auto make_names() {
 template <class Op>
 inline constexpr auto input_names = make_names<Op>();
 
-inline constexpr std::array<std::string_view, 8> numbered_outputs{"out0", "out1", "out2", "out3",
-                                                                  "out4", "out5", "out6", "out7"};
-inline constexpr std::array<std::string_view, 1> one_output{"out"};
+/// "out0", "out1", ...
+template <std::size_t I>
+inline constexpr auto numbered_output = [] {
+  std::array<char, 16> text{'o', 'u', 't'};
+  std::size_t size = 3;
+  std::size_t unit = 1;
+  while (I / unit >= 10) unit *= 10;
+  for (; unit > 0; unit /= 10) text[size++] = static_cast<char>('0' + I / unit % 10);
+  return std::pair(text, size);
+}();
 
 template <class Op>
 constexpr auto make_output_names() {
@@ -135,9 +142,12 @@ constexpr auto make_output_names() {
     for (std::size_t i = 0; i < names.size(); ++i) names[i] = Op::outputs[i];
     return names;
   } else if constexpr (Traits<Op>::one_result) {
-    return one_output;
+    return std::array<std::string_view, 1>{"out"};
   } else {
-    return numbered_outputs;
+    return []<std::size_t... I>(std::index_sequence<I...>) {
+      return std::array{
+          std::string_view(numbered_output<I>.first.data(), numbered_output<I>.second)...};
+    }(std::make_index_sequence<tensors_of<Op>>{});
   }
 }
 template <class Op>

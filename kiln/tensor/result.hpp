@@ -14,6 +14,24 @@ decltype(auto) spread(std::span<const T> in, F f) {
   }(std::make_index_sequence<N>{});
 }
 
+/// How many tensors a result of `Leaf` has.
+template <class Leaf, class Out>
+constexpr std::size_t leaf_count() {
+  if constexpr (std::is_same_v<Out, Leaf>) {
+    return 1;
+  } else if constexpr (Structured<Leaf, Out>::is_result) {
+    const auto count = []<class... F>(F&...) {
+      return std::integral_constant<std::size_t,
+                                    (leaf_count<Leaf, std::remove_cv_t<F>>() + ... + 0)>{};
+    };
+    return decltype(with_fields(std::declval<Out&>(), count))::value;
+  } else {
+    return 0;
+  }
+}
+template <class Op>
+inline constexpr std::size_t tensors_of = leaf_count<TensorSpec, typename Traits<Op>::Spec>();
+
 /// Walks a result of `Leaf` beside the same result of other leaves: leaves through `leaf`, plain
 /// values copied.
 template <class Leaf, class From, class Out, class F>

@@ -251,6 +251,70 @@ TEST(StructuredOp, AReferenceThatBreaksTheOutputRuleIsRefused) {
               AllOf(HasSubstr("wrong: output 'out' is f32 [3, 1]"), HasSubstr("f32 [3]")));
 }
 
+template <class T>
+struct Many {
+  T a, b, c, d, e, f, g, h, i, j, k;
+};
+template <class T>
+struct Groups {
+  Many<T> first;
+  std::int64_t count;
+  Many<T> second;
+};
+
+/// Eleven results, and twenty-two in two groups: more than anybody names.
+struct Eleven {
+  static constexpr std::string_view name = "eleven";
+  static constexpr std::array inputs = {"x"};
+  using layers = Layers<Cube, Fusion>;
+  static Many<TensorSpec> output(const TensorSpec& x) { return {x, x, x, x, x, x, x, x, x, x, x}; }
+  static Many<RawTensor> webgpu_forward(webgpu::Client&, const RawTensor& x,
+                                        const Many<TensorSpec>&) {
+    return {x, x, x, x, x, x, x, x, x, x, {}};
+  }
+  static void cpu_kernel(const cpu::Input& x, const Many<cpu::Output>& out) {
+    out.k.dense<float>()[0] = x.dense<float>()[0] + 10;
+    (void)out.k.dense<std::int32_t>();
+  }
+};
+struct InGroups {
+  static constexpr std::string_view name = "in_groups";
+  static constexpr std::array inputs = {"x"};
+  using layers = Layers<Cube, Fusion>;
+  static Groups<TensorSpec> output(const TensorSpec& x) {
+    return {Eleven::output(x), 22, Eleven::output(x)};
+  }
+  static Groups<RawTensor> webgpu_forward(webgpu::Client& client, const RawTensor& x,
+                                          const Groups<TensorSpec>& out) {
+    Groups<RawTensor> all{{x, x, x, x, x, x, x, x, x, x, x}, 22, {x, x, x, x, x, x, x, x, x, x, x}};
+    all.second.k = client.zeros(out.second.k);
+    return all;
+  }
+  static void cpu_kernel(const cpu::Input& x, const Groups<cpu::Output>& out) {
+    const auto fill = [&](const Many<cpu::Output>& to) {
+      for (const cpu::Output* t :
+           {&to.a, &to.b, &to.c, &to.d, &to.e, &to.f, &to.g, &to.h, &to.i, &to.j, &to.k})
+        t->dense<float>()[0] = x.dense<float>()[0];
+    };
+    fill(out.first);
+    fill(out.second);
+    cpu::zero(out.second.k);
+  }
+};
+static_assert(Extension<Eleven> && Extension<InGroups>);
+
+TEST(StructuredOp, MoreThanEightUnnamedResultsAreNumbered) {
+  const AnyTensor x = make<float>({5}, {1});
+  EXPECT_THAT(message_of<Error>([&] { (void)values(apply(Eleven{}, x).a); }),
+              AllOf(HasSubstr("eleven"), HasSubstr("'out10'")));
+  const auto out = apply(InGroups{}, x);
+  EXPECT_EQ(out.count, 22);
+  EXPECT_THAT(values(out.first.a), ElementsAre(5));
+  EXPECT_THAT(values(out.first.k), ElementsAre(5));
+  EXPECT_THAT(values(out.second.j), ElementsAre(5));
+  EXPECT_THAT(values(out.second.k), ElementsAre(0));
+}
+
 struct Picky {
   static constexpr std::string_view name = "picky";
   static constexpr std::array inputs = {"x"};

@@ -67,7 +67,8 @@ void check_results(std::string_view op, std::span<const std::string_view> names,
     const TensorSpec& got = results[i].spec();
     if (got == promised[i]) continue;
     const std::string text =
-        fmt::format("{}: output '{}' is {} by the output rule, but execution gave {}", op, names[i],
+        fmt::format("{}: output '{}' is {} by the output rule, but execution gave {}", op,
+                    i < names.size() ? std::string(names[i]) : std::to_string(i),
                     to_string(promised[i]), to_string(got));
     if (got.shape != promised[i].shape) throw ShapeError(text);
     throw DTypeError(text);
