@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "kiln/dispatch/raw_tensor.hpp"
+#include "kiln/dispatch/spell.hpp"
 
 namespace kiln::dispatch {
 
@@ -36,20 +37,13 @@ class KernelCache : public RuntimeExtension {
     return made;
   }
 
- private:
   // A plan depends on the shapes: a program whose shapes never repeat must not fill the memory with
   // them.
   static constexpr std::size_t max_entries = 16384;
+
+ private:
   std::mutex mutex_;
   std::unordered_map<std::string, std::shared_ptr<const Prepared>> entries_;
 };
-
-/// Appends the bytes of a value to a key.
-template <class T>
-void append_bytes(std::string& key, const T& value) {
-  static_assert(std::is_trivially_copyable_v<T>);
-  key.append(reinterpret_cast<const char*>(&value),
-             sizeof value);  // NOLINT: the bytes are what is wanted
-}
 
 }  // namespace kiln::dispatch

@@ -35,18 +35,9 @@ std::string key_of(const OpTable& table, const void* op, std::span<const RawTens
   table.append_key(op, key);
   for (const RawTensor& t : inputs) {
     append_bytes(key, t.dtype);
-    append_bytes(key, t.layout.offset);
-    append_bytes(key, t.layout.shape.rank());
-    for (int axis = 0; axis < t.shape().rank(); ++axis) {
-      append_bytes(key, t.shape()[axis]);
-      append_bytes(key, t.layout.stride(axis));
-    }
+    append_layout(key, t.layout);
   }
-  for (const TensorSpec& spec : out) {
-    append_bytes(key, spec.dtype);
-    append_bytes(key, spec.shape.rank());
-    for (const std::int64_t size : spec.shape) append_bytes(key, size);
-  }
+  for (const TensorSpec& spec : out) append_spec(key, spec);
   if (finish != nullptr) finish->append_key(key);
   return key;
 }
@@ -225,13 +216,17 @@ std::vector<RawTensor> run_kernel(const OpTable& table, const void* op,
                                   const std::shared_ptr<Runtime>& runtime,
                                   std::span<const RawTensor> inputs,
                                   std::span<const TensorSpec> out, const Finish* finish) {
+  const auto refuse = [&] {
+    std::vector<Described> in;
+    for (const RawTensor& t : inputs) in.push_back({t.dtype, &t.layout});
+    const auto offered = languages_offered(table, op, *runtime, in, out);
+    throw no_accepted_kernel(table.name, *runtime, offered);
+  };
   if (cpu::CpuRuntime* host = cpu::host(*runtime)) {
-    if (table.cpu_kernel == nullptr)
-      throw no_accepted_kernel(table.name, *runtime, languages_offered(table));
+    if (table.cpu_kernel == nullptr) refuse();
     return run_cpu_kernel(*host, table, op, inputs, out, finish);
   }
-  if (table.webgpu_kernel == nullptr && table.webgpu_forward == nullptr)
-    throw no_accepted_kernel(table.name, *runtime, languages_offered(table));
+  if (table.webgpu_kernel == nullptr && table.webgpu_forward == nullptr) refuse();
   if (finish == nullptr) {
     return table.webgpu_forward != nullptr ? forward(table, op, runtime, inputs, out)
                                            : launch(table, op, runtime, inputs, out, nullptr);

@@ -1,5 +1,8 @@
 #include <algorithm>
+#include <mutex>
+#include <unordered_map>
 
+#include "kiln/dispatch/kernel_cache.hpp"
 #include "kiln/dispatch/op_table.hpp"
 #include "kiln/dispatch/operands.hpp"
 #include "kiln/runtime/cpu/cpu_runtime.hpp"
@@ -7,52 +10,105 @@
 namespace kiln::dispatch {
 namespace {
 
-constexpr unsigned bit(Language language) { return 1U << static_cast<unsigned>(language); }
-constexpr unsigned any = ~0U;
+/// Languages as bits.
+using Languages = unsigned;
+constexpr Languages bit(Language language) { return 1U << static_cast<unsigned>(language); }
+constexpr Languages any = ~0U;
 
-unsigned languages_of_kernel(const OpTable& table, const void* op, const Runtime& runtime,
-                             std::span<const Operand> inputs, std::span<const TensorSpec> out) {
-  unsigned known = table.webgpu_languages->load(std::memory_order_relaxed);
-  if (known != 0) return known;
-  const std::vector<Operand> in = renamed(table.inputs, inputs);
+/// What kernel rules answered on one runtime, by all that they were asked with.
+class AnsweredLanguages : public RuntimeExtension {
+ public:
+  explicit AnsweredLanguages(Runtime&) {}
+
+  /// `spelled` may change while `ask` runs.
+  template <class Ask>
+  Languages find_or(const std::string& spelled, Ask ask) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (const auto at = answers_.find(spelled); at != answers_.end()) return at->second;
+    }
+    std::string key = spelled;
+    const Languages answer = ask();  // outside the lock: a rule may take its time
+    if (answer == any) return any;
+    const std::lock_guard lock(mutex_);
+    if (answers_.size() >= KernelCache::max_entries) answers_.clear();
+    answers_.emplace(std::move(key), answer);
+    return answer;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::unordered_map<std::string, Languages> answers_;
+};
+
+/// `any` where the rule throws: the operation says why when it runs.
+Languages ask(const OpTable& table, const void* op, const Limits& limits,
+              std::span<const Described> inputs, std::span<const TensorSpec> out) {
+  Languages all = 0;
   try {
-    const auto results = operands(table.outputs, out);
-    for (const webgpu::Launch& launch : table.webgpu_kernel(op, in, results, runtime.limits()))
-      known |= bit(launch.source.language());
-  } catch (const Error&) {
+    std::vector<Operand> in;
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      in.push_back({name_of(table.inputs, i), inputs[i].dtype, *inputs[i].layout});
+    for (const auto& launch : table.webgpu_kernel(op, in, operands(table.outputs, out), limits))
+      all |= bit(launch.source.language());
+  } catch (...) {
     return any;
   }
-  table.webgpu_languages->store(known, std::memory_order_relaxed);
-  return known;
+  return all;
 }
+
+/// What every WebGPU adapter promises: to ask a rule on behalf of another runtime.
+constexpr Limits promised{.buffer_bytes = std::uint64_t{256} << 20,
+                          .binding_bytes = std::uint64_t{128} << 20,
+                          .storage_buffers = 8,
+                          .workgroup_bytes = 16384,
+                          .workgroup_invocations = 256,
+                          .workgroup_size = {256, 256, 64},
+                          .workgroups = 65535,
+                          .immediate_bytes = 0,
+                          .offset_alignment = 256};
 
 }  // namespace
 
 bool asks_kernel_rule(const OpTable& table, const Runtime& runtime) {
-  return table.webgpu_kernel != nullptr && table.webgpu_languages->load() == 0 &&
-         cpu::host(runtime) == nullptr;
+  return table.webgpu_kernel != nullptr && cpu::host(runtime) == nullptr;
 }
 
-bool has_kernel_for(const OpTable& table, const void* op, const Runtime& runtime,
-                    std::span<const Operand> inputs, std::span<const TensorSpec> out) {
+bool has_kernel_for(const OpTable& table, const void* op, Runtime& runtime,
+                    std::span<const Described> inputs, std::span<const TensorSpec> out) {
   if (cpu::host(runtime) != nullptr) return table.cpu_kernel != nullptr;
   if (table.webgpu_forward != nullptr) return true;  // its launches say what they are
   if (table.webgpu_kernel == nullptr) return false;
-  const unsigned offered = languages_of_kernel(table, op, runtime, inputs, out);
+  static thread_local std::string key;  // its memory is used again
+  key.clear();
+  append_bytes(key, &table);
+  table.append_key(op, key);
+  for (const Described& t : inputs) {
+    append_bytes(key, t.dtype);
+    append_layout(key, *t.layout);
+  }
+  for (const TensorSpec& spec : out) append_spec(key, spec);
+  const Languages offered = runtime.extension<AnsweredLanguages>().find_or(
+      key, [&] { return ask(table, op, runtime.limits(), inputs, out); });
   return std::ranges::any_of(runtime.languages(),
                              [&](Language language) { return (offered & bit(language)) != 0; });
 }
 
-std::vector<Language> languages_offered(const OpTable& table) {
+std::vector<Language> languages_offered(const OpTable& table, const void* op,
+                                        const Runtime& runtime, std::span<const Described> inputs,
+                                        std::span<const TensorSpec> out) {
   std::vector<Language> languages;
-  const unsigned known = table.webgpu_languages == nullptr
-                             ? 0
-                             : table.webgpu_languages->load(std::memory_order_relaxed);
-  for (const Language language : {Language::wgsl, Language::spirv}) {
-    if ((known & bit(language)) != 0) languages.push_back(language);
+  const bool host = cpu::host(runtime) != nullptr;
+  const Languages known = table.webgpu_kernel == nullptr
+                              ? any
+                              : ask(table, op, host ? promised : runtime.limits(), inputs, out);
+  if (known != any) {
+    for (const Language language : {Language::wgsl, Language::spirv}) {
+      if ((known & bit(language)) != 0) languages.push_back(language);
+    }
+  } else if (table.webgpu_kernel != nullptr || table.webgpu_forward != nullptr) {
+    languages.push_back(Language::wgsl);
   }
-  const bool webgpu = table.webgpu_kernel != nullptr || table.webgpu_forward != nullptr;
-  if (languages.empty() && webgpu) languages.push_back(Language::wgsl);
   if (table.cpu_kernel != nullptr) languages.push_back(Language::cpp);
   return languages;
 }

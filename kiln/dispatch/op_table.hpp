@@ -1,5 +1,4 @@
 #pragma once
-#include <atomic>
 #include <optional>
 #include <span>
 #include <string>
@@ -38,8 +37,6 @@ struct OpTable {
   std::vector<webgpu::Launch> (*webgpu_kernel)(const void* op, std::span<const Operand> in,
                                                std::span<const Operand> out,
                                                const Limits& limits) = nullptr;
-  /// Which languages those are in: bit 1 << Language. 0 until they were asked for.
-  std::atomic<unsigned>* webgpu_languages = nullptr;
   /// Several launches, by hand.
   std::vector<RawTensor> (*webgpu_forward)(const void* op, webgpu::Client& client,
                                            std::span<const RawTensor> in,
@@ -63,14 +60,23 @@ struct MadeBy {
 void check_results(const MadeBy& by, const std::shared_ptr<Runtime>& runtime,
                    std::span<const RawTensor> results, std::span<const TensorSpec> promised);
 
-/// Whether the operation has a kernel in a language that `runtime` accepts, or needs none. Asks its
-/// kernel rule the first time; where that throws, the operation itself is to say why.
-bool has_kernel_for(const OpTable& table, const void* op, const Runtime& runtime,
-                    std::span<const Operand> inputs, std::span<const TensorSpec> out);
+/// A tensor whose elements do not matter.
+struct Described {
+  DType dtype;
+  const Layout* layout;
+};
+
+/// Whether the operation has a kernel for these operands in a language that `runtime` accepts, or
+/// needs none. Asks its kernel rule once for each key; where that throws, the operation itself is
+/// to say why.
+bool has_kernel_for(const OpTable& table, const void* op, Runtime& runtime,
+                    std::span<const Described> inputs, std::span<const TensorSpec> out);
 /// Whether has_kernel_for would ask it: only then it looks at `inputs` and `out`.
 bool asks_kernel_rule(const OpTable& table, const Runtime& runtime);
-/// The languages it has kernels in.
-std::vector<Language> languages_offered(const OpTable& table);
+/// The languages it has kernels in for these operands, for a message. Asks its kernel rule.
+std::vector<Language> languages_offered(const OpTable& table, const void* op,
+                                        const Runtime& runtime, std::span<const Described> inputs,
+                                        std::span<const TensorSpec> out);
 
 /// The error of an operation none of whose kernels is written in a language that `runtime` accepts:
 /// both sides, and the ways out.

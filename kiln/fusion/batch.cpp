@@ -3,7 +3,7 @@
 #include <bit>
 #include <unordered_map>
 
-#include "kiln/fusion/spell.hpp"
+#include "kiln/dispatch/spell.hpp"
 #include "kiln/scalar/infer.hpp"
 #include "kiln/support/error.hpp"
 #include "kiln/support/overload.hpp"
@@ -12,6 +12,9 @@ namespace kiln {
 namespace {
 
 using namespace fusion;
+using dispatch::append_bytes;
+using dispatch::append_layout;
+using dispatch::append_spec;
 
 /// Numbers the storages and scalars of a batch.
 class Numbering {

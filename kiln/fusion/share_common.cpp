@@ -1,10 +1,14 @@
 #include <map>
 
+#include "kiln/dispatch/spell.hpp"
 #include "kiln/fusion/rewrite.hpp"
-#include "kiln/fusion/spell.hpp"
 
 namespace kiln::fusion {
 namespace {
+
+using dispatch::append_bytes;
+using dispatch::append_layout;
+using dispatch::append_spec;
 
 /// Equal for nodes that compute the same; empty for one that must run by itself.
 std::string spell(const Graph& graph, const Node& node) {

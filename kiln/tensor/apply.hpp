@@ -34,7 +34,7 @@ std::vector<AnyTensor> run_reference(const Op& op, const typename Traits<Op>::Sp
     compare_plain<AnyTensor>({Op::name, "the reference"}, spec, result);
     return attach_to(Op::name, out, device, rule_of<Op>, in, attributes);
   } else {
-    refuse_fallback(Op::name, dispatch::languages_offered(table_of<Op>), device);
+    refuse_fallback(table_of<Op>, &op, device, in, specs);
   }
 }
 
@@ -95,7 +95,7 @@ typename Traits<Op>::template Result<AnyTensor> apply_now(const Op& op, const De
                         applied(op, given));
         return structure<Op>(given, std::span<const AnyTensor>(out));
       } else {
-        refuse_fallback(Op::name, launched_by_hand, device);
+        refuse_fallback(Op::name, device);
       }
     }
     webgpu::Client client(device.shared_runtime(), Op::name);

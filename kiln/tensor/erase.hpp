@@ -1,7 +1,6 @@
 #pragma once
 /// Turns a struct of rules into constant tables of function pointers: everything below is no
 /// template.
-#include <atomic>
 #include <mutex>
 #include <unordered_map>
 
@@ -13,9 +12,9 @@ namespace kiln::detail {
 
 template <class Op>
 std::vector<webgpu::Launch> erased_kernel(const void* op, std::span<const Operand> in,
+                                          std::span<const Operand> out, const Limits& limits) {
   // Kept by all but the Params. The output rule may be asked here, and is held to it, too.
   const KeptForEveryParam kept(Op::name, "webgpu_kernel");
-                                          std::span<const Operand> out, const Limits& limits) {
   const Op& self = *static_cast<const Op*>(op);
   const auto result = result_of<Op>(op, in, out);
   auto launches = spread<Traits<Op>::arity>(in, [&](const auto&... x) {
@@ -153,10 +152,6 @@ constexpr auto make_output_names() {
 template <class Op>
 inline constexpr auto output_names = make_output_names<Op>();
 
-/// Languages of the operation's webgpu kernels, once somebody asked; see OpTable.
-template <class Op>
-inline std::atomic<unsigned> webgpu_languages = 0;
-
 template <class Op>
 constexpr OpTable make_table() {
   OpTable table{.name = Op::name,
@@ -165,10 +160,7 @@ constexpr OpTable make_table() {
                 .append_key = append_key<Op>,
                 .params = collect_params<Op>};
   if constexpr (HasView<Op>) table.view = erased_view<Op>;
-  if constexpr (HasKernel<Op>) {
-    table.webgpu_kernel = erased_kernel<Op>;
-    table.webgpu_languages = &webgpu_languages<Op>;
-  }
+  if constexpr (HasKernel<Op>) table.webgpu_kernel = erased_kernel<Op>;
   if constexpr (HasCpuKernel<Op>) table.cpu_kernel = erased_cpu_kernel<Op>;
   if constexpr (HasForward<Op> && HasOutput<Op>) table.webgpu_forward = erased_forward<Op>;
   return table;
@@ -198,9 +190,9 @@ inline constexpr GradRule rule_of = make_rule<Op>();
 template <class Op>
 BodyPtr body_of(const Op& op) {
   const auto build = [&] {
+    const KeptForEveryParam kept(Op::name, "body");
     std::vector<const Param*> params;
     collect_params<Op>(&op, params);
-    const KeptForEveryParam kept(Op::name, "body");
     const int count = static_cast<int>(params.size());
     ExprGraph graph(std::move(params));
     constexpr std::size_t n = Signature<&Op::body>::arity;

@@ -1,6 +1,7 @@
 // Operations whose kernels are SPIR-V, and devices that take another language than they offer.
 #include "add_one_spirv.hpp"
 #include "kiln/autodiff/test_support.hpp"
+#include "kiln/runtime/cpu/cpu.hpp"
 #include "kiln/tensor/apply.hpp"
 #include "sum_and_difference_spirv.hpp"
 
@@ -12,6 +13,7 @@ using test::make_wave;
 using test::message_of;
 using test::values;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 const Device& spirv_device() {
@@ -137,6 +139,53 @@ TEST(SpirvOp, WhereAllInTheLanguageDeclineTheirReasonsAreGiven) {
     return std::vector{in_wgsl(x), webgpu::Launch::decline("too small", Language::spirv)};
   };
   EXPECT_EQ(refusal<rule>(), "custom: every kernel declines:\n  too small");
+}
+
+/// Its language is an attribute, as it might be a matter of shapes, dtypes or the device.
+struct InEither {
+  static constexpr std::string_view name = "in_either";
+  static constexpr std::array inputs = {"x"};
+  using layers = Layers<Cube, Default<Autodiff>, Fusion>;
+  bool spirv;
+  static TensorSpec output(const TensorSpec& x) { return x; }
+  std::vector<webgpu::Launch> webgpu_kernel(const Operand& x, const Operand&) const {
+    return {spirv || x.dim(0) == 3 || x.dtype == DType::i32 ? in_spirv(x) : in_wgsl(x)};
+  }
+  static AnyTensor reference(const AnyTensor& x) { return x; }
+};
+
+TEST(SpirvOp, TheLanguageOfAnOperationIsThatOfItsOperandsAndAttributes) {
+  const AnyTensor x = make<float>({1, 2}, {2}, wgsl_device());
+  const auto refused = [](const InEither& op, const AnyTensor& on) {
+    return message_of<UnsupportedError>([&] { (void)apply(op, on); });
+  };
+  // In both orders: what was asked first decides nothing.
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_THAT(refused({true}, x), StartsWith("in_either: it has no kernel for this device"));
+    EXPECT_THAT(values(apply(InEither{false}, x)), ElementsAre(101, 102));
+    EXPECT_THAT(refused({false}, make<float>({1, 2, 3}, {3}, wgsl_device())),
+                HasSubstr("the operation offers SPIR-V"));
+    EXPECT_THAT(refused({false}, make<std::int32_t>({1, 2}, {2}, wgsl_device())),
+                HasSubstr("the operation offers SPIR-V"));
+    EXPECT_THAT(refused({false}, make<float>({1, 2}, {2}, spirv_device())),
+                HasSubstr("the operation offers WGSL"));
+  }
+}
+
+TEST(SpirvOp, TheFallbackIsAMatterOfOperandsAndAttributesToo) {
+  const Device device = wgsl_device().fallback(true);
+  const AnyTensor x = make<float>({1, 2}, {2}, device);
+  EXPECT_THAT(values(apply(InEither{true}, x)), ElementsAre(1, 2));
+  EXPECT_THAT(values(apply(InEither{false}, x)), ElementsAre(101, 102));
+  EXPECT_THAT(values(apply(InEither{true}, x)), ElementsAre(1, 2));
+}
+
+TEST(SpirvOp, TheHostSaysWhichLanguagesAnOperationOffersThere) {
+  const AnyTensor x = make<float>({1, 2}, {2}, cpu::device());
+  EXPECT_THAT(message_of<UnsupportedError>([&] { (void)apply(InEither{true}, x); }),
+              HasSubstr("the operation offers SPIR-V"));
+  EXPECT_THAT(message_of<UnsupportedError>([&] { (void)apply(InEither{false}, x); }),
+              HasSubstr("the operation offers WGSL"));
 }
 
 TEST(SpirvOp, WhatTakesGeneratedTextIsRefused) {

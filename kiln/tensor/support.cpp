@@ -8,6 +8,12 @@
 #include "kiln/support/error.hpp"
 
 namespace kiln::detail {
+namespace {
+
+/// What an operation of several launches by hand counts as being written in.
+constexpr std::array launched_by_hand{Language::wgsl};
+
+}  // namespace
 
 Stream& stream_of(const Device& device) { return Stream::of(device.runtime()); }
 
@@ -19,35 +25,51 @@ void refuse_backward(const Node& node) {
 
 namespace {
 
-/// Of an operation without a kernel for the device.
-void require_fallback(std::string_view op, std::span<const Language> offered,
-                      const Device& device) {
-  if (!device.allows_fallback()) throw dispatch::no_accepted_kernel(op, device.runtime(), offered);
+std::vector<dispatch::Described> described(std::span<const AnyTensor> in) {
+  std::vector<dispatch::Described> all;
+  all.reserve(in.size());
+  for (const AnyTensor& t : in) all.push_back({t.dtype(), &t.value().layout()});
+  return all;
+}
+
+UnsupportedError no_kernel(const OpTable& table, const void* op, const Device& device,
+                           std::span<const AnyTensor> in, std::span<const TensorSpec> out) {
+  const auto offered = dispatch::languages_offered(table, op, device.runtime(), described(in), out);
+  return dispatch::no_accepted_kernel(table.name, device.runtime(), offered);
+}
+
+[[noreturn]] void refuse_fallback(const UnsupportedError& error) {
+  throw UnsupportedError(
+      fmt::format("{}. It is allowed here, but there is no rule 'reference'", error.what()));
 }
 
 }  // namespace
 
 bool runs_itself(const OpTable& table, const void* op, const Device& device,
                  std::span<const AnyTensor> in, std::span<const TensorSpec> out) {
-  std::vector<Operand> operands;
-  if (dispatch::asks_kernel_rule(table, device.runtime())) {
-    for (const AnyTensor& t : in) operands.push_back({{}, t.dtype(), t.value().layout()});
-  }
-  if (dispatch::has_kernel_for(table, op, device.runtime(), operands, out)) return true;
-  require_fallback(table.name, dispatch::languages_offered(table), device);
+  Runtime& runtime = device.runtime();
+  const auto inputs = dispatch::asks_kernel_rule(table, runtime)
+                          ? described(in)
+                          : std::vector<dispatch::Described>{};
+  if (dispatch::has_kernel_for(table, op, runtime, inputs, out)) return true;
+  if (!device.allows_fallback()) throw no_kernel(table, op, device, in, out);
   return false;
 }
 
 bool runs_itself(std::string_view op, const Device& device) {
   if (cpu::host(device.runtime()) == nullptr) return true;  // its launches say what they are
-  require_fallback(op, launched_by_hand, device);
+  if (!device.allows_fallback())
+    throw dispatch::no_accepted_kernel(op, device.runtime(), launched_by_hand);
   return false;
 }
 
-void refuse_fallback(std::string_view op, std::span<const Language> offered, const Device& device) {
-  const UnsupportedError error = dispatch::no_accepted_kernel(op, device.runtime(), offered);
-  throw UnsupportedError(
-      fmt::format("{}. It is allowed here, but there is no rule 'reference'", error.what()));
+void refuse_fallback(const OpTable& table, const void* op, const Device& device,
+                     std::span<const AnyTensor> in, std::span<const TensorSpec> out) {
+  refuse_fallback(no_kernel(table, op, device, in, out));
+}
+
+void refuse_fallback(std::string_view op, const Device& device) {
+  refuse_fallback(dispatch::no_accepted_kernel(op, device.runtime(), launched_by_hand));
 }
 
 void set_from_reference(std::span<const AnyTensor> outs, std::span<const AnyTensor> grads,
@@ -101,6 +123,8 @@ std::vector<AnyTensor> attach_direct(std::string_view op, std::span<const std::s
     if (results[i].buffer == nullptr) throw KernelError(gave() + "an empty handle");
     if (results[i].runtime != device.shared_runtime())
       throw DeviceError(gave() + "a tensor of another device");
+    dispatch::require_countable(op, results[i].spec());
+    dispatch::require_inside([&] { return gave() + "a tensor"; }, results[i]);
     values.emplace_back(results[i]);
   }
   return attach(op, std::move(values), device, rule, in, std::move(attributes), nullptr);
@@ -116,5 +140,3 @@ std::vector<AnyTensor> attach_to(std::string_view op, std::span<const AnyTensor>
 }
 
 }  // namespace kiln::detail
-    dispatch::require_countable(op, results[i].spec());
-    dispatch::require_inside([&] { return gave() + "a tensor"; }, results[i]);

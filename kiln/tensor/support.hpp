@@ -25,10 +25,9 @@ bool runs_itself(const OpTable& table, const void* op, const Device& device,
 /// The same of an operation whose `webgpu_forward` is called by its own type: it has no table.
 bool runs_itself(std::string_view op, const Device& device);
 /// Throws UnsupportedError: the reference is to run, but there is none.
-[[noreturn]] void refuse_fallback(std::string_view op, std::span<const Language> offered,
-                                  const Device& device);
-/// What an operation of several launches by hand counts as being written in.
-inline constexpr std::array launched_by_hand{Language::wgsl};
+[[noreturn]] void refuse_fallback(const OpTable& table, const void* op, const Device& device,
+                                  std::span<const AnyTensor> in, std::span<const TensorSpec> out);
+[[noreturn]] void refuse_fallback(std::string_view op, const Device& device);
 
 /// Differentiates `outs`, computed from the leaves `in`, with `grads`, and sets every wanted slot.
 void set_from_reference(std::span<const AnyTensor> outs, std::span<const AnyTensor> grads,
