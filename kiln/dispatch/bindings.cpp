@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "kiln/dispatch/kernel_store.hpp"
+#include "kiln/dispatch/names.hpp"
 #include "kiln/scalar/wgsl.hpp"
 #include "kiln/support/error.hpp"
 
@@ -85,6 +86,7 @@ class Renderer {
   }
 
   void check_contract() const {
+    check_names(table_, launch_, in_, out_);
     if (!template_.uses("bindings"))
       fail("the source must contain {{ bindings }}, which declares its operands");
     for (const Operand& t : out_) {
@@ -247,8 +249,6 @@ std::vector<RenderedLaunch::Patch> add_params(const OpTable& table, const webgpu
   std::vector<RenderedLaunch::Patch> patches;
   std::set<std::string_view> seen;
   for (const LaunchParam& p : launch.params) {
-    if (p.name.starts_with("kiln_"))
-      fail(p.name, ": names that begin with kiln_ are the library's");
     if (!seen.insert(p.name).second) fail(p.name, " is given twice");
     if (const auto* size = std::get_if<std::int64_t>(&p.value)) {
       metadata.add(p.name, "u32", word_of_size(table.name, *size));

@@ -1,23 +1,53 @@
 #pragma once
 /// What a struct of rules must look like, and how it says so when it does not.
+#include <algorithm>
+#include <string_view>
+
+#include "kiln/kernel/wgsl_name.hpp"
 #include "kiln/support/fields.hpp"
+#include "kiln/tensor/result.hpp"
 #include "kiln/tensor/traits.hpp"
 
 namespace kiln {
 namespace detail {
 
 template <class T>
-inline constexpr bool holds_tensor =
+inline constexpr bool is_tensor =
     std::is_base_of_v<AnyTensor, T> || std::is_same_v<T, Value> || std::is_same_v<T, RawTensor>;
+
+template <class T>
+constexpr bool holds_tensor();
+
+/// Whether what a container, a pointer or the like is a template of holds a tensor.
+template <class T>
+inline constexpr bool is_made_of_tensors = false;
+template <template <class...> class C, class... T>
+inline constexpr bool is_made_of_tensors<C<T...>> = (holds_tensor<T>() || ...);
+
+/// Whether a value holds a tensor, at whatever depth.
+template <class T>
+constexpr bool holds_tensor() {
+  if constexpr (is_tensor<T>) {
+    return true;
+  } else if constexpr (!std::is_class_v<T> || std::is_trivially_copyable_v<T>) {
+    return false;
+  } else if constexpr (List<T>) {
+    return holds_tensor<typename ListOf<T>::Item>();
+  } else if constexpr (std::is_aggregate_v<T> && !std::is_empty_v<T>) {
+    const auto any = []<class... F>(F&...) {
+      return std::bool_constant<(holds_tensor<std::remove_cv_t<F>>() || ...)>{};
+    };
+    return decltype(with_fields(std::declval<T&>(), any))::value;
+  } else {
+    return is_made_of_tensors<T>;
+  }
+}
 
 template <class Saved>
 constexpr bool saved_is_plain() {
   static_assert(std::is_aggregate_v<Saved>,
                 "kiln: struct Saved must be an aggregate of checkpoints and plain data");
-  const auto plain = []<class... F>(F&...) {
-    return std::bool_constant<!(holds_tensor<F> || ...)>{};
-  };
-  return decltype(with_fields(std::declval<Saved&>(), plain))::value;
+  return !holds_tensor<Saved>();
 }
 
 /// A body is a rule for every layer, and the only one.
@@ -208,6 +238,37 @@ constexpr bool compute_is_right() {
   return ok && one_tensor_rules_are_right<Op>();
 }
 
+/// Text as a template's argument: the compiler's message shows it.
+template <std::size_t N>
+struct Text {
+  char text[N] = {};
+  [[nodiscard]] constexpr std::string_view view() const { return {text, N - 1}; }
+};
+
+template <class Op, Text name>
+struct OperandName {
+  static constexpr bool ok = why_no_operand_name(name.view()).empty();
+  static_assert(ok,
+                "kiln: an operand of a 'webgpu_kernel' must have a name that can stand in WGSL: an "
+                "identifier, no keyword or reserved word, nothing that kiln or WGSL declares "
+                "(params, Elem, Acc, store_..., kiln_..., f32, select)");
+};
+
+template <const auto& names, std::size_t I>
+constexpr auto name_text() {
+  constexpr std::string_view name = names[I];
+  Text<name.size() + 1> out;
+  std::ranges::copy(name, out.text);
+  return out;
+}
+
+template <class Op, const auto& names>
+constexpr bool names_are_right() {
+  return []<std::size_t... I>(std::index_sequence<I...>) {
+    return (OperandName<Op, name_text<names, I>()>::ok && ...);
+  }(std::make_index_sequence<std::size(names)>{});
+}
+
 /// Every rule that is there has the right type, whichever layers are listed.
 template <class Op>
 constexpr bool rules_are_right() {
@@ -220,6 +281,15 @@ constexpr bool rules_are_right() {
                     "rule that computes, where there is no 'output')");
       ok = ok && counted;
     }
+    if constexpr (HasOutputs<Op>) {
+      constexpr bool counted = std::size(Op::outputs) == tensors_of<Op>;
+      static_assert(counted,
+                    "kiln: 'outputs' must name as many tensors as the operation's result has; "
+                    "leave it out for out0, out1, ...");
+      ok = ok && counted;
+    }
+    if constexpr (HasKernel<Op> && HasInputs<Op>) ok = ok && names_are_right<Op, Op::inputs>();
+    if constexpr (HasKernel<Op> && HasOutputs<Op>) ok = ok && names_are_right<Op, Op::outputs>();
     if constexpr (HasFuse<Op>) ok = ok && fuse_is_right<Op>();
     if constexpr (HasReference<Op>) ok = ok && reference_is_right<Op>();
     return ok && gradient_is_right<Op>();

@@ -76,6 +76,33 @@ TEST(WgslKernelContract, TheSourceMustDeclareItsOperandsByBindings) {
               AllOf(HasSubstr("custom"), HasSubstr("custom.wgsl"), HasSubstr("{{ bindings }}")));
 }
 
+TEST(WgslKernelContract, NamesThatCannotStandInTheTextAreRefused) {
+  const std::string text = kernel("store_out(i, x[i] + bias[i]);");
+  const auto scratch = [&](const std::string& name) {
+    return refusal(
+        text, [name](webgpu::Launch& l, const Operand&) { l.scratch = {{name, DType::f32, 4}}; });
+  };
+  EXPECT_THAT(scratch("fn"), HasSubstr("custom: scratch 'fn': the name is a reserved word"));
+  EXPECT_THAT(scratch("params"), HasSubstr("custom: scratch 'params'"));
+  EXPECT_THAT(scratch("a b"), HasSubstr("no identifier"));
+  EXPECT_THAT(scratch("x"), HasSubstr("'x': the name is another operand's, too"));
+  EXPECT_THAT(scratch("x_batch"), HasSubstr("what a function over 'x' is called"));
+  const auto param = [&](const std::string& name) {
+    return refusal(text,
+                   [name](webgpu::Launch& l, const Operand&) { l.params.emplace_back(name, 1); });
+  };
+  EXPECT_THAT(param("var"), HasSubstr("custom: param 'var': the name is a reserved word"));
+  EXPECT_THAT(param("a: u32, b"), HasSubstr("no identifier"));
+}
+
+TEST(WgslKernelContract, AValidationErrorNamesTheLineOfTheTemplate) {
+  // Parses; the parts do not go together. Line 6 of the template, behind the many that {{ bindings
+  // }} becomes.
+  const std::string message = refusal(kernel("store_out(i, x[i] + bias[i] * Acc(1u + i32(i)));"));
+  EXPECT_THAT(message, AllOf(HasSubstr("custom.wgsl:6:"), HasSubstr("6 │")));
+  EXPECT_THAT(message, Not(HasSubstr("┌─ custom:")));
+}
+
 TEST(WgslKernelContract, AnOutputNeverStoredIsRefused) {
   EXPECT_THAT(refusal(kernel("let y = x[i] + bias[i];")),
               AllOf(HasSubstr("output 'out' is never stored"), HasSubstr("store_out")));
