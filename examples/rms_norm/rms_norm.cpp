@@ -38,7 +38,9 @@ struct RmsNorm {
   }
 
   AnyTensor reference(const AnyTensor& x, const AnyTensor& weight) const {
-    return x * rsqrt(mean(x * x, -1, true) + epsilon.value()) * weight;
+    const AnyTensor wide = cast(x, DType::f32);  // squares leave the range of f16
+    const AnyTensor scale = rsqrt(mean(wide * wide, -1, true) + epsilon.value());
+    return cast(wide * scale * cast(weight, DType::f32), x.dtype());
   }
 };
 static_assert(Extension<RmsNorm>);

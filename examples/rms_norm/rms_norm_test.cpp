@@ -46,6 +46,15 @@ TEST(RmsNorm, WhereItIsAllowedTheReferenceRunsWithItsGradient) {
   EXPECT_THAT(gradients[0], testing::Pointwise(testing::FloatNear(2e-4F), gradients[1]));
 }
 
+TEST(RmsNorm, OfF16ComputesInF32) {
+  for (const Device& device : {webgpu::device(), cpu::device().fallback(true)}) {
+    const AnyTensor x = cast(tensor({300.F, 400.F}, {1, 2}, device), DType::f16);
+    const AnyTensor w = ones({2}, device, DType::f16);
+    EXPECT_THAT(cast(rms_norm(x, w), DType::f32).to_vector(),
+                testing::Pointwise(testing::FloatNear(1e-3F), {0.84853F, 1.13137F}));
+  }
+}
+
 TEST(RmsNorm, TheOutputRuleRunsOnEveryRoute) {
   for (const Device& device : {webgpu::device(), cpu::device().fallback(true)})
     EXPECT_THROW((void)rms_norm(ones({2, 3}, device), ones({4}, device)), ShapeError);

@@ -11,9 +11,10 @@
 
 namespace kiln {
 
-/// How a reduction combines elements. `max` and `min` keep a NaN; `argmax` and `argmin` give the
-/// first index along the one axis reduced, and count a NaN as the extreme.
-enum class Combine : std::uint8_t { sum, max, min, argmax, argmin };
+/// How a reduction combines elements. `max` and `min` keep a NaN, and have -0 below +0; `argmax`
+/// and `argmin` give the first index along the one axis reduced, and count a NaN as the extreme.
+/// `norm` is the root of the sum of squares, of floats alone; no square leaves the range of f32.
+enum class Combine : std::uint8_t { sum, max, min, argmax, argmin, norm };
 
 /// The axes of a tensor that a reduction takes away.
 using Axes = std::bitset<max_rank>;

@@ -103,7 +103,27 @@ class Source {
   }
 
   /// What an Item is, and how it is started and combined.
-  std::string item_type() { return is_arg(pass_.combine) ? indexed_item() : plain_item(); }
+  std::string item_type() {
+    if (pass_.combine == Combine::norm) return squares_item();
+    return is_arg(pass_.combine) ? indexed_item() : plain_item();
+  }
+
+  /// Squares of numbers too large, of those between, and of those too small for f32, each brought
+  /// into its range: adding up three is cheaper than finding out which. The scale goes below the
+  /// root, where no compiler moves the power of two past it: the norm may be out of range where the
+  /// scaled one is not.
+  static std::string squares_item() {
+    return "alias Item = vec3<f32>;\n"
+           "fn start() -> Item { return Item(); }\n"
+           "fn combine(a: Item, b: Item) -> Item { return a + b; }\n"
+           "fn squares(x: f32) -> Item {\n"
+           "  let scaled = Item(x * 0x1p-80f, x, x * 0x1p80f);\n  return scaled * scaled;\n}\n"
+           "fn root(item: Item, scale: f32) -> f32 {\n"
+           "  let small = sqrt(item.z) * scale * 0x1p-80f;\n"
+           "  let plain = select(sqrt(item.y) * scale, small, item.y < 0x1p-100f);\n"
+           "  let beyond = bitcast<u32>(item.y) == 0x7f800000u;\n"
+           "  return select(plain, sqrt(item.x * scale * scale) * 0x1p80f, beyond);\n}\n";
+  }
 
   std::string plain_item() {
     const std::string_view type = wgsl_compute_type(pass_.element);
@@ -189,6 +209,7 @@ class Source {
       std::string& item = items[static_cast<std::size_t>(lane)];
       item = fmt::format("value({})", arguments);
       if (is_arg(pass_.combine)) item = fmt::format("Item({}, r + {}u)", item, lane);
+      if (pass_.combine == Combine::norm) item = fmt::format("squares({})", item);
     }
     const std::string all = pass_.width == 1
                                 ? items[0]
@@ -200,7 +221,11 @@ class Source {
   /// Scales, finishes and stores a result.
   std::string store() {
     std::string result = is_arg(pass_.combine) ? "item.index" : "item";
-    if (!is_arg(pass_.combine) && is_float(pass_.element)) result += " * params.scale";
+    if (pass_.combine == Combine::norm) {
+      result = "root(item, params.scale)";
+    } else if (!is_arg(pass_.combine) && is_float(pass_.element)) {
+      result += " * params.scale";
+    }
     result = wgsl_store(is_arg(pass_.combine) ? DType::u32 : pass_.element, pass_.value, result);
     const std::string finish = pass_.finish == nullptr
                                    ? plain_store("finish", {"y", pass_.value}, false)
@@ -218,7 +243,7 @@ class Source {
 
 std::uint32_t neutral_word(Combine combine, DType element) {
   const bool least = combine == Combine::max;
-  if (combine == Combine::sum) return 0;
+  if (combine == Combine::sum || combine == Combine::norm) return 0;
   if (is_float(element)) {
     const double inf = std::numeric_limits<double>::infinity();
     return word_of("", least ? -inf : inf, DType::f32);

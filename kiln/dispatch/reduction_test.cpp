@@ -59,6 +59,39 @@ TEST(Reduction, ReadsQuadsBesideInputsThatAreConstantAlongThem) {
     expect_reduction({"r", {Combine::sum, axes_of(axes)}, shape, body}, inputs);
 }
 
+TEST(Reduction, OfANormNoSquareLeavesTheRange) {
+  for (const double size : {1e-35, 1e-25, 1e-19, 1.0, 1e15, 1e25, 1e36}) {
+    for (const auto& [shape, axes] :
+         {std::pair{Shape{2, 5}, 2U}, {{3, 7000}, 2U}, {{7000, 3}, 1U}}) {
+      std::vector<float> numbers = test::wave(shape.elements());
+      std::vector<double> values;
+      double most = 0;
+      for (const float v : numbers) {
+        values.push_back(double{static_cast<float>(double{v} * size)});
+        most = std::max(most, std::abs(values.back()));
+      }
+      const ReductionCall call{"r", {Combine::norm, axes_of(axes)}, shape};
+      const std::vector<Given> given{given_values(values, shape)};
+      std::vector<double> expected = test::reduced_on_host(call, given, DType::f32);
+      std::vector<double> got = test::numbers_of(test::run(call, given, out_of(call))[0]);
+      for (std::size_t i = 0; i < got.size(); ++i)
+        EXPECT_NEAR(got[i] / expected[i], 1, 2e-6) << size << " " << to_string(shape);
+    }
+  }
+  const auto of = [](std::vector<double> x) {
+    const Shape shape{static_cast<std::int64_t>(x.size())};
+    const ReductionCall call{"r", {Combine::norm, axes_of(1)}, shape};
+    return test::numbers_of(
+        test::run(call, {given_values(std::move(x), shape)}, out_of(call))[0])[0];
+  };
+  EXPECT_EQ(of({1e30, 3e-30, 0}), double{1e30F});
+  EXPECT_EQ(of({3, -4, 1e-30, -0.0}), 5);
+  EXPECT_EQ(of({0, -0.0}), 0);
+  EXPECT_EQ(of({1, -inf, 2}), inf);
+  EXPECT_TRUE(std::isnan(of({1, std::nan(""), 1e30})));
+  EXPECT_TRUE(std::isnan(of({inf, std::nan("")})));
+}
+
 TEST(Reduction, OfSquaresInBothKernelsAndTheirSplits) {
   const std::vector<std::pair<Shape, unsigned>> cases = {
       {{3, 5000}, 2},    {{1, 20001}, 2},  {{2000, 33}, 2}, {{2000, 31}, 2}, {{2000, 32}, 2},
@@ -68,6 +101,7 @@ TEST(Reduction, OfSquaresInBothKernelsAndTheirSplits) {
   for (const auto& [shape, axes] : cases) {
     expect_reduction({"r", {Combine::sum, axes_of(axes), 0.25}, shape, square()},
                      {given_wave(shape)});
+    expect_reduction({"r", {Combine::norm, axes_of(axes), 0.25}, shape}, {given_wave(shape)});
     const std::vector<Given> two{given_wave(shape), given_wave({shape[-1]}, 3)};
     const BodyPtr product = body_of([](const Expr& x, const Expr& y) { return x * y; });
     expect_reduction({"r", {Combine::max, axes_of(axes)}, shape, product}, two);

@@ -150,6 +150,11 @@ inline double combined(Combine combine, const std::vector<double>& elements) {
     for (const double x : elements) sum += x;
     return sum;
   }
+  if (combine == Combine::norm) {
+    double squares = 0;
+    for (const double x : elements) squares += x * x;
+    return std::sqrt(squares);
+  }
   std::size_t best = 0;
   for (std::size_t i = 1; i < elements.size(); ++i) {
     if (std::isnan(elements[best])) break;

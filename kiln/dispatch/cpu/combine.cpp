@@ -46,6 +46,7 @@ Combiner::Combiner(Combine combine, DType element)
 /// Whether `a`, which comes later, takes the place of `b`. A NaN beats every number.
 bool Combiner::beats(double a, double b) const {
   if (std::isnan(b)) return false;
+  if (a == 0 && b == 0 && !is_arg()) return std::signbit(a) != is_greatest();
   return std::isnan(a) || (is_greatest() ? a > b : a < b);
 }
 
@@ -63,7 +64,8 @@ double Combiner::extreme(const void* elements, std::size_t n) const {
 void Combiner::add(Partial& to, const void* elements, std::size_t n, std::int64_t first) const {
   if (is_sum()) {
     if (lane_ == Lane::f32) {
-      to.number += tile_kernels().sum_f32(static_cast<const float*>(elements), n);
+      const auto sum = is_norm() ? tile_kernels().sum_squares_f32 : tile_kernels().sum_f32;
+      to.number += sum(static_cast<const float*>(elements), n);
     } else {
       to.word += tile_kernels().sum_u32(static_cast<const std::uint32_t*>(elements), n);
     }
@@ -91,12 +93,14 @@ void Combiner::add(Partial& to, const Partial& later) const {
 
 void Combiner::add_each(Partial* to, const void* elements, std::size_t n,
                         std::int64_t number) const {
-  for (std::size_t i = 0; i < n; ++i)
-    add(to[i], Partial{element(elements, i), static_cast<std::uint32_t>(number)});
+  for (std::size_t i = 0; i < n; ++i) {
+    const double x = element(elements, i);
+    add(to[i], Partial{is_norm() ? x * x : x, static_cast<std::uint32_t>(number)});
+  }
 }
 
 TileKernel Combiner::elementwise() const {
-  if (is_arg()) return nullptr;
+  if (is_arg() || is_norm()) return nullptr;
   const Opcode op = is_sum() ? Opcode::add : is_greatest() ? Opcode::max : Opcode::min;
   return tile_kernels().of(op, lane_);
 }
@@ -108,11 +112,12 @@ Partial Combiner::from_word(std::uint32_t word) const {
 
 void Combiner::store(const Partial& partial, double scale, DType out, void* to) const {
   if (is_arg() || (is_sum() && lane_ != Lane::f32)) return put(partial.word, to);
+  const double number = is_norm() ? std::sqrt(partial.number) : partial.number;
   switch (out) {
     case DType::f16:
-      return put(float16(static_cast<float>(partial.number * scale)), to);
+      return put(float16(static_cast<float>(number * scale)), to);
     case DType::f32:
-      return put(static_cast<float>(partial.number * scale), to);
+      return put(static_cast<float>(number * scale), to);
     case DType::i32:
       return put(static_cast<std::int32_t>(partial.number), to);
     default:

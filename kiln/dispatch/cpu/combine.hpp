@@ -9,7 +9,7 @@ namespace kiln::dispatch {
 
 /// What was combined so far of one result's elements. Every f32, i32 and u32 is exact in `number`.
 struct Partial {
-  double number = 0;       ///< a sum of floats, or an extreme
+  double number = 0;       ///< a sum of floats or of their squares, or an extreme
   std::uint32_t word = 0;  ///< a sum of integers modulo 2^32, or where the extreme stands
 };
 
@@ -27,7 +27,7 @@ class Combiner {
   /// Adds element i to partial i, for n of them, all with that number.
   void add_each(Partial* to, const void* elements, std::size_t n, std::int64_t number) const;
   /// Element by element for n results: `so_far[i]` with `elements[i]`, in their own type. Null
-  /// where positions are wanted, too. Sums of floats must be moved to partials now and then.
+  /// where positions or squares are wanted. Sums of floats must be moved to partials now and then.
   [[nodiscard]] TileKernel elementwise() const;
   /// What elementwise() starts from.
   [[nodiscard]] std::uint32_t neutral_word() const { return neutral_word_; }
@@ -37,7 +37,8 @@ class Combiner {
   void store(const Partial& partial, double scale, DType out, void* to) const;
 
  private:
-  [[nodiscard]] bool is_sum() const { return combine_ == Combine::sum; }
+  [[nodiscard]] bool is_sum() const { return combine_ == Combine::sum || is_norm(); }
+  [[nodiscard]] bool is_norm() const { return combine_ == Combine::norm; }
   [[nodiscard]] bool is_arg() const {
     return combine_ == Combine::argmax || combine_ == Combine::argmin;
   }

@@ -9,6 +9,7 @@
 #include "kiln/ops/movement/movement.hpp"
 #include "kiln/ops/reduce/reduce.hpp"
 #include "kiln/ops/softmax/softmax.hpp"
+#include "kiln/ops/wide.hpp"
 #include "kiln/support/error.hpp"
 #include "kiln/tensor/apply.hpp"
 
@@ -39,7 +40,8 @@ struct LossGradient {
   Param part;  // 1 / N
   Param nan{not_a_number};
   Expr body(Expr log_probability, Expr index, Expr label, Expr gradient) const {
-    return (exp(log_probability) - at_label(index, label, classes, nan, 1, 0)) * (gradient * part);
+    const Expr slope = exp(log_probability) - at_label(index, label, classes, nan, 1, 0);
+    return unless_zero(gradient, slope * (gradient * part));
   }
 };
 
@@ -66,8 +68,10 @@ struct CrossEntropy {
   /// By comparison with the class's number and not by gathering: all of it fuses.
   static AnyTensor reference(const AnyTensor& logits, const AnyTensor& labels) {
     const LossAtLabel at_labels{{static_cast<double>(logits.dim(1))}};
-    return apply(MeanOverRows{}, apply(at_labels, log_softmax(logits, 1),
-                                       classes_of(logits, labels), unsqueeze(labels, 1)));
+    const AnyTensor mean =
+        apply(MeanOverRows{}, apply(at_labels, log_softmax(wide(logits), 1),
+                                    classes_of(logits, labels), unsqueeze(labels, 1)));
+    return cast(mean, logits.dtype());
   }
 
   static AnyTensor classes_of(const AnyTensor& logits, const AnyTensor& labels) {
@@ -87,8 +91,9 @@ struct CrossEntropy {
     const AnyTensor labels = saved.labels.get().detach();
     const LossGradient gradient{{static_cast<double>(logits.dim(1))},
                                 {1 / static_cast<double>(logits.dim(0))}};
-    grads[0].set(apply(gradient, log_softmax(logits, 1), classes_of(logits, labels),
-                       unsqueeze(labels, 1), grad));
+    const AnyTensor all = apply(gradient, log_softmax(wide(logits), 1), classes_of(logits, labels),
+                                unsqueeze(labels, 1), wide(grad));
+    grads[0].set(cast(all, logits.dtype()));
   }
 };
 
@@ -118,8 +123,12 @@ AnyTensor mse(const AnyTensor& prediction, const AnyTensor& target) {
     throw ShapeError(fmt::format("mse: prediction and target must have one shape, got {} and {}",
                                  to_string(prediction.shape()), to_string(target.shape())));
   }
-  const AnyTensor difference = prediction - target;
-  return mean(difference * difference);
+  if (prediction.dtype() != target.dtype()) {
+    throw DTypeError(fmt::format("mse: prediction and target must have one dtype, got {} and {}",
+                                 to_string(prediction.dtype()), to_string(target.dtype())));
+  }
+  const AnyTensor difference = wide(prediction) - wide(target);
+  return cast(mean(difference * difference), prediction.dtype());
 }
 
 }  // namespace kiln

@@ -8,7 +8,7 @@ namespace kiln {
 AnyTensor cross_entropy(const AnyTensor& logits, const AnyTensor& labels);
 
 /// The mean of (prediction - target)^2 over all elements; both have one shape. Gives one element.
-/// Throws ShapeError.
+/// Throws ShapeError or DTypeError.
 AnyTensor mse(const AnyTensor& prediction, const AnyTensor& target);
 
 }  // namespace kiln

@@ -1,5 +1,6 @@
 #include "kiln/ops/loss/loss.hpp"
 
+#include "kiln/ops/elementwise/elementwise.hpp"
 #include "kiln/ops/test_support.hpp"
 
 namespace kiln {
@@ -60,6 +61,30 @@ TEST(Loss, MeanSquaredError) {
   test::expect_gradients("mse", [](const auto& in) { return mse(in[0], in[1]); },
                          {make_wave({2, 3}), make_wave({2, 3}, 1)});
   EXPECT_TRUE(std::isnan(mse(make<float>({}, {0}), make<float>({}, {0})).item()));
+}
+
+TEST(Loss, OfF16ComputesInF32) {
+  const std::vector<float> x{300, 0, 0, 0, 0, 0, 0, 0};
+  const AnyTensor zero = make(std::vector<float>(8, 0), {8}, DType::f16);
+  EXPECT_EQ(values(mse(make(x, {8}, DType::f16), zero))[0], 11248) << "11250 as f16";
+  const std::int64_t n = 65600;
+  const AnyTensor logits =
+      make(std::vector<float>(static_cast<std::size_t>(n), 0), {1, n}, DType::f16);
+  const auto expected = static_cast<float>(float16(std::log(65600.0F)));
+  EXPECT_EQ(values(cross_entropy(logits, labels({70})))[0], expected);
+  const auto g = test::gradients_of(
+      [](const auto& in) { return cross_entropy(in[0], labels({70})); }, {logits}, 1.0F);
+  EXPECT_EQ(g[0].dtype(), DType::f16);
+  EXPECT_EQ(values(g[0])[70], -1);
+  EXPECT_EQ(values(g[0])[71], static_cast<float>(float16(1.0F / 65600)));
+}
+
+TEST(Loss, AGradientOfZeroStaysZero) {
+  const AnyTensor logits = make<float>({NAN, 1, INFINITY, 2}, {2, 2});
+  const auto f = [](const auto& in) { return cross_entropy(in[0], labels({0, 9})); };
+  for (const float v : values(test::gradients_of(f, {logits}, 0.0F)[0])) EXPECT_EQ(v, 0);
+  const auto squares = [](const auto& in) { return mse(in[0], in[0] * 0.5); };
+  for (const float v : values(test::gradients_of(squares, {logits}, 0.0F)[0])) EXPECT_EQ(v, 0);
 }
 
 TEST(Loss, SaysWhichShapesItTakes) {

@@ -5,6 +5,7 @@
 #include "kiln/ops/compare/compare.hpp"
 #include "kiln/ops/elementwise/elementwise.hpp"
 #include "kiln/ops/movement/movement.hpp"
+#include "kiln/ops/wide.hpp"
 #include "kiln/support/error.hpp"
 #include "kiln/tensor/apply.hpp"
 
@@ -114,6 +115,14 @@ struct IsExtreme {
   static Expr body(Expr x, Expr extreme) { return x == extreme || (is_nan(x) && is_nan(extreme)); }
 };
 
+/// What the extremes get, each an equal part; the others nothing, whatever the gradient.
+struct ShareOfExtreme {
+  static constexpr std::string_view name = "share_of_extreme";
+  static Expr body(Expr chosen, Expr gradient, Expr count) {
+    return select(chosen, gradient / count, 0);
+  }
+};
+
 std::string_view name_of(Combine combine) {
   switch (combine) {
     case Combine::max:
@@ -126,6 +135,8 @@ std::string_view name_of(Combine combine) {
       return "argmin";
     case Combine::sum:
       return "sum";
+    case Combine::norm:
+      return "norm";
   }
   return "";
 }
@@ -161,10 +172,10 @@ struct Extreme {
   }
   void backward(const Saved& saved, const AnyTensor& grad, Grads<1>& grads) const {
     const AnyTensor x = saved.x.get();
-    const AnyTensor chosen =
-        cast(apply(IsExtreme{}, x, over.kept(saved.out.get(), x.shape())), x.dtype());
-    const AnyTensor count = over.kept(apply(Sum{over}, chosen), x.shape());
-    grads[0].set(chosen * (over.kept(grad, x.shape()) / count));
+    const AnyTensor chosen = apply(IsExtreme{}, x, over.kept(saved.out.get(), x.shape()));
+    const AnyTensor count = over.kept(apply(Sum{over}, cast(chosen, DType::f32)), x.shape());
+    const AnyTensor g = wide(over.kept(grad, x.shape()));
+    grads[0].set(cast(apply(ShareOfExtreme{}, chosen, g, count), x.dtype()));
   }
 };
 

@@ -288,6 +288,34 @@ TEST(Reduce, GradientsAgreeWithDifferences) {
   }
 }
 
+TEST(Reduce, OfZerosTheExtremeHasItsSign) {
+  for (const std::int64_t n : {2, 7, 64, 3000}) {
+    for (const std::int64_t at : {std::int64_t{0}, n / 2, n - 1}) {
+      std::vector<float> plus(static_cast<std::size_t>(n), -0.0F);
+      std::vector<float> minus(static_cast<std::size_t>(n), 0.0F);
+      plus[static_cast<std::size_t>(at)] = 0;
+      minus[static_cast<std::size_t>(at)] = -0.0F;
+      for (const Shape& shape : {Shape{1, n}, Shape{n, 1}}) {
+        const int axis = shape[0] == 1 ? 1 : 0;
+        EXPECT_FALSE(std::signbit(values(max(make(plus, shape), axis))[0])) << n << " " << at;
+        EXPECT_TRUE(std::signbit(values(min(make(minus, shape), axis))[0])) << n << " " << at;
+        EXPECT_EQ(values(argmax(make(plus, shape), axis))[0], 0) << "equal: the first";
+      }
+    }
+  }
+}
+
+TEST(Reduce, WhatIsNoExtremeGetsNothingWhateverTheGradient) {
+  const AnyTensor x = make<float>({1, 3, 2, 3}, {4});
+  EXPECT_THAT(values(test::gradients_of([](const auto& in) { return max(in[0]); }, {x}, inf)[0]),
+              ElementsAre(0, inf, 0, inf));
+  // More equal ones than f16 counts to.
+  const AnyTensor half = make(std::vector<float>(70000, 1), {70000}, DType::f16);
+  EXPECT_EQ(
+      values(test::gradients_of([](const auto& in) { return min(in[0]); }, {half}, 7.0F)[0])[5],
+      static_cast<float>(float16(1e-4F)));
+}
+
 TEST(Reduce, EqualExtremesShareTheGradient) {
   const AnyTensor x = make<float>({2, 5, 5, 1, 4, 4, 4, 4, NAN, 1, NAN, 2}, {3, 4});
   const std::vector<float> s = test::wave(3, 5);

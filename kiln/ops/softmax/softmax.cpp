@@ -4,6 +4,7 @@
 
 #include "kiln/ops/elementwise/elementwise.hpp"
 #include "kiln/ops/reduce/reduce.hpp"
+#include "kiln/ops/wide.hpp"
 #include "kiln/support/error.hpp"
 #include "kiln/tensor/apply.hpp"
 
@@ -17,10 +18,11 @@ TensorSpec same_float(std::string_view op, const TensorSpec& x, int axis) {
   return x;
 }
 
-/// x less its largest element, which changes neither result nor gradient. Nothing to move where
-/// there is nothing.
+/// x in f32, less its largest element, which changes neither result nor gradient. Nothing to move
+/// where there is nothing.
 AnyTensor moved(const AnyTensor& x, int axis) {
-  return x.dim(axis) == 0 ? x : x - max(x.detach(), axis, true);
+  const AnyTensor all = wide(x);
+  return x.dim(axis) == 0 ? all : all - max(all.detach(), axis, true);
 }
 
 struct Softmax {
@@ -32,7 +34,7 @@ struct Softmax {
   TensorSpec output(const TensorSpec& x) const { return same_float(name, x, axis); }
   AnyTensor reference(const AnyTensor& x) const {
     const AnyTensor e = exp(moved(x, axis));
-    return e / sum(e, axis, true);
+    return cast(e / sum(e, axis, true), x.dtype());
   }
 
   struct Saved {
@@ -42,8 +44,10 @@ struct Softmax {
     return {saver.keep(out)};
   }
   void backward(const Saved& saved, const AnyTensor& grad, Grads<1>& grads) const {
-    const AnyTensor out = saved.out.get();
-    grads[0].set(out * (grad - sum(grad * out, axis, true)));
+    const AnyTensor out = wide(saved.out.get());
+    const AnyTensor g = wide(grad);
+    const AnyTensor rest = g - sum(scale_gradient(g, out), axis, true);
+    grads[0].set(cast(scale_gradient(rest, out), grad.dtype()));
   }
 };
 
@@ -56,7 +60,7 @@ struct LogSoftmax {
   TensorSpec output(const TensorSpec& x) const { return same_float(name, x, axis); }
   AnyTensor reference(const AnyTensor& x) const {
     const AnyTensor m = moved(x, axis);
-    return m - log(sum(exp(m), axis, true));
+    return cast(m - log(sum(exp(m), axis, true)), x.dtype());
   }
 
   struct Saved {
@@ -66,7 +70,9 @@ struct LogSoftmax {
     return {saver.keep(out)};
   }
   void backward(const Saved& saved, const AnyTensor& grad, Grads<1>& grads) const {
-    grads[0].set(grad - exp(saved.out.get()) * sum(grad, axis, true));
+    const AnyTensor g = wide(grad);
+    const AnyTensor share = scale_gradient(sum(g, axis, true), exp(wide(saved.out.get())));
+    grads[0].set(cast(g - share, grad.dtype()));
   }
 };
 static_assert(Extension<Softmax> && Extension<LogSoftmax>);

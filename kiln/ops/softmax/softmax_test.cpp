@@ -52,6 +52,36 @@ TEST(Softmax, LargeValuesOverflowNowhere) {
   expect_near(values(softmax(make(half, {2, 3}, DType::f16))), rows(half, 3, false), 2e-3);
 }
 
+TEST(Softmax, OfManyF16ClassesIsSummedInF32) {
+  const std::int64_t n = 65600;
+  const AnyTensor x = make(std::vector<float>(static_cast<std::size_t>(n), 0), {1, n}, DType::f16);
+  const auto part = static_cast<float>(float16(1.0F / 65600));
+  const auto logarithm = static_cast<float>(float16(-std::log(65600.0F)));
+  EXPECT_EQ(values(softmax(x))[7], part);
+  EXPECT_EQ(values(log_softmax(x))[7], logarithm);
+  const auto g = test::gradients_of([](const auto& in) { return softmax(in[0]); }, {x}, 1.0F);
+  expect_near({values(g[0])[7]}, {0}, 1e-6);
+}
+
+TEST(Softmax, IsThreeLaunchesInEveryDtype) {
+  for (const DType dtype : {DType::f32, DType::f16}) {
+    const AnyTensor x = make_wave({64, 256}, 0, dtype);
+    if (std::getenv("KILN_EAGER") != nullptr) continue;
+    EXPECT_EQ(test::counted([&] { return softmax(x); }).launches, 3U);
+    EXPECT_EQ(test::counted([&] { return log_softmax(x * 2); }).launches, 3U);
+  }
+}
+
+// A row without a number gives NaN, and no gradient where none comes in.
+TEST(Softmax, AGradientOfZeroStaysZero) {
+  const float inf = std::numeric_limits<float>::infinity();
+  const AnyTensor x = make<float>({-inf, -inf, inf, 1, NAN, 2}, {3, 2});
+  for (const auto& f : {test::Function([](const auto& in) { return softmax(in[0]); }),
+                        test::Function([](const auto& in) { return log_softmax(in[0]); })}) {
+    for (const float v : values(test::gradients_of(f, {x}, 0.0F)[0])) EXPECT_EQ(v, 0);
+  }
+}
+
 TEST(Softmax, MinusInfinityMasksAndNaNSpreadsWithinItsRow) {
   const float inf = std::numeric_limits<float>::infinity();
   const std::vector<float> masked = values(softmax(make<float>({1, -inf, 1}, {3})));
