@@ -9,6 +9,8 @@ packages=(g++ cmake ninja-build ccache ca-certificates
           libdnnl-dev libtbb-dev libhwy-dev libdlpack-dev libvulkan1 glslang-tools)
 if [[ "${1:-}" == test ]]; then
   packages+=(clang-format-19 clang-tidy-19 git)
+  if ! node --version &>/dev/null; then packages+=(nodejs); fi  # any Node from 18 on will do
+  if ! npm --version &>/dev/null; then packages+=(npm); fi
 fi
 if ! python3 -m pip --version &>/dev/null; then  # any Python with pip will do
   packages+=(python3 python3-pip)
@@ -53,4 +55,9 @@ if ! python3 tools/vulkan_adapters.py >/dev/null 2>&1; then
     echo "setup: even with mesa-vulkan-drivers no Vulkan adapter is found; see: VK_LOADER_DEBUG=all python3 tools/vulkan_adapters.py" >&2
     exit 1
   fi
+fi
+
+if [[ "${1:-}" == test ]] && ! npm ls --prefix tools/dawn &>/dev/null; then
+  echo "setup: fetching Dawn, the other compiler of WGSL (npm package webgpu)"
+  npm ci --prefix tools/dawn --ignore-scripts --no-audit --no-fund --loglevel=error
 fi

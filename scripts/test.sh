@@ -23,7 +23,18 @@ fi
 step "build and test: dev"
 cmake --preset dev
 cmake --build --preset dev
+export KILN_DUMP_KERNELS=$PWD/build/dev/kernels  # of everything that follows, for Dawn
+rm -rf "$KILN_DUMP_KERNELS"
 ctest --preset dev --no-tests=error --parallel 2
+
+step "test: what every WebGPU adapter has, and no more"
+KILN_PORTABLE=1 ctest --preset dev --no-tests=error --parallel 2 \
+  --tests-regex '^(kiln_(dispatch|fusion|tensor|ops_(gather|softmax|reduce|movement))|rms_norm)_tests$'
+unset KILN_DUMP_KERNELS
+
+step "the kernels of those tests, in Dawn"
+node --test tools/dawn/check_wgsl_test.mjs >build/dev/check_wgsl_test.log || { cat build/dev/check_wgsl_test.log; exit 1; }
+node tools/dawn/check_wgsl.mjs build/dev/kernels
 
 if [[ "${KILN_SKIP_ASAN:-0}" == 0 ]]; then
   step "build and test: address and undefined-behaviour sanitizers"
