@@ -7,6 +7,7 @@
 #include "kiln/dispatch/elementwise_kernel.hpp"
 #include "kiln/dispatch/grid.hpp"
 #include "kiln/dispatch/kernel_cache.hpp"
+#include "kiln/dispatch/split.hpp"
 #include "kiln/kernel/launch.hpp"
 
 namespace kiln::dispatch {
@@ -76,6 +77,30 @@ void launch(Runtime& runtime, ElementwiseLaunch call, std::int64_t elements) {
                  folded_grid(groups, runtime.limits()));
 }
 
+/// Some results of a call at a time, so that each launch binds no more than the adapter takes.
+std::vector<RawTensor> run_in_parts(std::string_view op, const std::shared_ptr<Runtime>& runtime,
+                                    const BodyPtr& body, std::span<const double> params,
+                                    std::span<const RawTensor> inputs, const Shape& shape,
+                                    std::span<const DType> dtypes) {
+  std::vector<RawTensor> outputs(dtypes.size());
+  for (const BodyPart& part : split(body, inputs, runtime->limits().storage_buffers)) {
+    std::vector<RawTensor> in;
+    std::vector<RawTensor> out;
+    std::vector<Layout> layouts;
+    for (const std::size_t i : part.inputs) {
+      in.push_back(inputs[i]);
+      layouts.push_back(inputs[i].layout.broadcast_to(shape));
+    }
+    for (const std::size_t r : part.results) {
+      out.push_back(allocate(op, runtime, {shape, dtypes[r]}));
+      layouts.push_back(out.back().layout);
+      outputs[r] = out.back();
+    }
+    launch(*runtime, {op, part.body, params, in, out, collapse(shape, layouts)}, shape.elements());
+  }
+  return outputs;
+}
+
 void run_on_host(cpu::CpuRuntime& runtime, const TileProgram::Call& call) {
   if (call.shape.elements() == 0) return;
   runtime.run(call.op, [&] { TileProgram(runtime, call).run_all(); });
@@ -97,6 +122,10 @@ std::vector<RawTensor> run_elementwise(std::string_view op, const std::shared_pt
                                        std::span<const RawTensor> inputs, const Shape& shape,
                                        std::span<const DType> dtypes,
                                        std::span<const std::int32_t> in_place) {
+  const auto overwritten = std::ranges::count_if(in_place, [](std::int32_t i) { return i >= 0; });
+  const std::size_t buffers = inputs.size() + dtypes.size() - static_cast<std::size_t>(overwritten);
+  if (buffers > runtime->limits().storage_buffers && cpu::host(*runtime) == nullptr)
+    return run_in_parts(op, runtime, body, params, inputs, shape, dtypes);
   std::vector<RawTensor> outputs;
   std::vector<Layout> layouts;
   std::vector<std::int32_t> overwritten_by;

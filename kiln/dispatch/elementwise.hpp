@@ -9,10 +9,10 @@
 namespace kiln::dispatch {
 
 /// Computes every root of `body` over inputs that broadcast to `shape`; result i has dtype
-/// `dtypes[i]`. Inputs may be strided. One launch. `params` are the body's run-time scalars.
-/// `runtime` says where, if there is no input. Where `in_place[i]` names an input, result i takes
-/// its buffer: that input is dense from the start of its buffer, of `shape` and `dtypes[i]`, and no
-/// other input lies in it.
+/// `dtypes[i]`. Inputs may be strided. One launch, or several where the adapter binds too few
+/// buffers. `params` are the body's run-time scalars. `runtime` says where, if there is no input.
+/// Where `in_place[i]` names an input, result i takes its buffer unless there are several launches:
+/// that input is dense from its start, of `shape` and `dtypes[i]`, and no other lies in its buffer.
 std::vector<RawTensor> run_elementwise(std::string_view op, const std::shared_ptr<Runtime>& runtime,
                                        const BodyPtr& body, std::span<const double> params,
                                        std::span<const RawTensor> inputs, const Shape& shape,

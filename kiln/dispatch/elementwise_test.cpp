@@ -6,6 +6,7 @@
 #include "kiln/dispatch/elementwise_kernel.hpp"
 #include "kiln/dispatch/grid.hpp"
 #include "kiln/dispatch/test_support.hpp"
+#include "kiln/runtime/webgpu/portable_test_support.hpp"
 #include "kiln/scalar/body_of_test.hpp"
 
 namespace kiln::dispatch {
@@ -80,6 +81,57 @@ TEST(Elementwise, AResultTakesTheBufferOfAnInput) {
     for (std::size_t i = 0; i < a.size(); ++i) difference.push_back(double{a[i]} - double{b[i]});
     test::expect_near(client.read<float>(out), difference, 1e-6);
   }
+}
+
+/// A function of `inputs` inputs and one param, of whose results number r is
+/// in[r] * in[r + 1] + param, counted round.
+BodyPtr products(int inputs, int results) {
+  const Param param;
+  ExprGraph graph({&param});
+  std::vector<std::int32_t> roots;
+  for (int r = 0; r < results; ++r) {
+    const Expr product = graph.input(r % inputs) * graph.input((r + 1) % inputs);
+    roots.push_back(graph.place(product + param));
+  }
+  return make_body(graph, inputs, 1, roots);
+}
+
+TEST(Elementwise, WhereTheAdapterBindsTooFewBuffersResultsAreMadeInParts) {
+  const Device device = wgpu::portable_device();
+  const webgpu::Client client(device.shared_runtime(), "test");
+  const auto tensor = [&](int seed) {
+    const std::vector<float> values = test::wave(10, seed);
+    return client.create(std::span<const float>(values), {10});
+  };
+  std::vector<RawTensor> in;
+  for (int i = 0; i < 7; ++i) in.push_back(tensor(i));
+  const std::vector<DType> dtypes(7, DType::f32);
+  const std::array param{0.5};
+  const std::vector<std::int32_t> in_place{0, -1, -1, -1, -1, -1, -1};
+  const std::uint64_t before = device.runtime().counters().launches;
+  const auto out = run_elementwise("test", device.shared_runtime(), products(7, 7), param, in, {10},
+                                   dtypes, in_place);
+  EXPECT_EQ(device.runtime().counters().launches - before, 3U) << "3, 3 and 1 results fit";
+  for (int r = 0; r < 7; ++r) {
+    const std::vector<float> a = test::wave(10, r);
+    const std::vector<float> b = test::wave(10, (r + 1) % 7);
+    std::vector<double> expected;
+    for (std::size_t i = 0; i < 10; ++i) expected.push_back(double{a[i]} * double{b[i]} + 0.5);
+    test::expect_near(client.read<float>(out[static_cast<std::size_t>(r)]), expected, 1e-6);
+  }
+}
+
+TEST(Elementwise, OneTensorTakesOneBufferWhereThereAreFew) {
+  const Device device = wgpu::portable_device();
+  const webgpu::Client client(device.shared_runtime(), "test");
+  const std::vector<float> values{1, 2, 3};
+  const std::vector<RawTensor> in(9, client.create(std::span<const float>(values), {3}));
+  const std::uint64_t before = device.runtime().counters().launches;
+  const auto out = run_elementwise("test", device.shared_runtime(), products(9, 2), std::array{0.0},
+                                   in, {3}, std::array{DType::f32, DType::f32});
+  EXPECT_EQ(device.runtime().counters().launches - before, 1U);
+  for (const RawTensor& t : out)
+    EXPECT_THAT(client.read<float>(t), ::testing::ElementsAre(1, 4, 9));
 }
 
 }  // namespace

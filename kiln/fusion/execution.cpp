@@ -100,11 +100,13 @@ std::vector<RawTensor> Execution::compute(std::size_t n) {
 std::vector<RawTensor> Execution::elementwise(std::size_t n, const Elementwise& work) {
   const Node& node = plan_.graph.nodes[n];
   const std::vector<std::int32_t> in_place = reusable_inputs(n);
-  auto results = dispatch::run_elementwise(plan_.names[n], shared_, work.body.body,
-                                           params(work.body), inputs(node.in), work.shape,
-                                           dtypes_of(plan_.graph, node.out), in_place);
-  in_place_ += static_cast<std::uint64_t>(
-      std::ranges::count_if(in_place, [](std::int32_t i) { return i >= 0; }));
+  const std::vector<RawTensor> in = inputs(node.in);
+  auto results =
+      dispatch::run_elementwise(plan_.names[n], shared_, work.body.body, params(work.body), in,
+                                work.shape, dtypes_of(plan_.graph, node.out), in_place);
+  for (std::size_t r = 0; r < results.size(); ++r) {
+    if (in_place[r] >= 0 && results[r].buffer == in[at(in_place[r])].buffer) ++in_place_;
+  }
   return results;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "kiln/runtime/webgpu/adapters.hpp"
+#include "kiln/runtime/webgpu/portable_test_support.hpp"
 #include "kiln/runtime/webgpu/test_support.hpp"
 
 namespace kiln::wgpu {
@@ -39,18 +40,8 @@ TEST(WebGpu, StatesTheAdaptersOwnLimits) {
   for (const std::uint32_t size : limits.workgroup_size) EXPECT_GE(size, 64U);
 }
 
-/// Opens a device while the environment says `text`.
-Device opened_with(const char* text) {
-  const char* before = std::getenv("KILN_PORTABLE");
-  const std::string kept = before == nullptr ? "" : before;
-  ::setenv("KILN_PORTABLE", text, 1);
-  Device device = webgpu::device();
-  ::setenv("KILN_PORTABLE", kept.c_str(), 1);
-  return device;
-}
-
 TEST(WebGpu, APortableDeviceHasWhatEveryAdapterHas) {
-  const Device device = opened_with("1");
+  const Device device = portable_device();
   const Limits& limits = device.limits();
   EXPECT_EQ(limits.buffer_bytes, 256U << 20);
   EXPECT_EQ(limits.binding_bytes, 128U << 20);
@@ -61,8 +52,9 @@ TEST(WebGpu, APortableDeviceHasWhatEveryAdapterHas) {
   EXPECT_EQ(limits.workgroups, 65535U);
   EXPECT_EQ(limits.immediate_bytes, 0U);
   EXPECT_EQ(limits.offset_alignment, 256U);
-  EXPECT_TRUE(device.same_as(opened_with("1")));
-  for (const char* off : {"", "0"}) EXPECT_FALSE(device.same_as(opened_with(off))) << off;
+  EXPECT_TRUE(device.same_as(portable_device()));
+  for (const char* off : {"", "0"})
+    EXPECT_FALSE(device.same_as(opened_where_portable_is(off))) << off;
   // The device itself holds to it, so nothing can slip through.
   KernelId id = map_id("x + number");
   id.source += "var<immediate> number: f32;\n";
