@@ -1,5 +1,6 @@
 // Checks the operation, then times it beside the same thing in plain operations.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -102,6 +103,13 @@ nlohmann::ordered_json json_of(const Options& options, const Device& device,
   return json;
 }
 
+/// Says what is being checked, where a person looks on.
+void show_progress(const CheckProgress& at) {
+  if (isatty(STDERR_FILENO) == 0) return;
+  fmt::print(stderr, "\r\033[Kchecking {}, {}: case {} of {}, {}", at.op, to_string(at.dtype),
+             at.done + 1, at.total, at.test_case);
+}
+
 /// False if a check failed or a result was wrong.
 bool run(const Options& options) {
   const Sizes sizes = sizes_of(options);
@@ -112,7 +120,8 @@ bool run(const Options& options) {
                sizes.b, sizes.k, sizes.n);
     std::fflush(stdout);
   }
-  const std::vector<CheckReport> checks = check_operations(device, options.dtype);
+  const std::vector<CheckReport> checks = check_operations(device, options.dtype, show_progress);
+  if (isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\r\033[K");
   std::vector<Timing> timings;
   const TimingOptions timing{sizes, options.dtype, device, options.iterations};
   for (const Candidate& candidate : candidates()) {

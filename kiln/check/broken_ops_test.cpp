@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "kiln/runtime/webgpu/webgpu.hpp"
+#include "kiln/support/error.hpp"
 
 namespace kiln::broken {
 namespace {
@@ -161,6 +162,91 @@ TEST_F(BrokenOps, IgnoredStridesOfTheIncomingGradientAreFound) {
   expect_fails("grad x from strided inputs, f32", HasSubstr("flat: the incoming gradient as a "));
   expect_passes("grad x vs reference, f32");
   expect_passes("forward from strided inputs, f32");
+}
+
+TEST_F(BrokenOps, AFaultThatTheReferenceSharesIsFoundOnAnotherRuntime) {
+  check(SharedFault{}, {{"flat", {{3, 5}}}});
+  expect_fails("forward vs reference, f32", HasSubstr("flat: out["));
+  const CheckOptions blind{.devices = {device_},
+                           .cases = {{"flat", {{3, 5}}}},
+                           .dtypes = {DType::f32},
+                           .reference_device = device_};
+  const CheckReport unseen = check_op(SharedFault{}, blind);
+  EXPECT_TRUE(unseen.rows.at(0).pass) << unseen.table();
+  EXPECT_THAT(unseen.notes, testing::ElementsAre(HasSubstr("would not show")));
+}
+
+TEST_F(BrokenOps, AParamThatAGradientForgetsIsFoundAtAnotherValue) {
+  check(ForgetsParam{{2}}, {{"flat", {{3, 5}}}});
+  expect_fails("grad x with other attributes, f32", HasSubstr("flat: Param 0 is another: x["));
+  expect_passes("grad x vs reference, f32");
+  expect_passes("forward with other attributes, f32");
+}
+
+TEST_F(BrokenOps, AParamInARuleThatRunsOnceIsFound) {
+  check(BakesParam{{2}}, {{"flat", {{3, 5}}}});
+  expect_fails("forward vs reference, f32",
+               AllOf(HasSubstr("bakes_param: rule 'webgpu_kernel' reads the value of a Param"),
+                     HasSubstr("is kept for every value")));
+}
+
+TEST_F(BrokenOps, AnAttributeThatAGradientForgetsIsFoundWhereItVaries) {
+  const CheckOptions options{
+      .devices = {device_}, .cases = {{"flat", {{4, 6}}}}, .dtypes = {DType::f32}};
+  EXPECT_TRUE(check_op(ForgetsAttribute{0}, options).passed());
+  report_ = check_op(ForgetsAttribute{0}, options, {ForgetsAttribute{1}});
+  expect_fails("grad x with other attributes, f32", HasSubstr("flat: attributes 1: x["));
+  expect_passes("forward with other attributes, f32");
+}
+
+TEST_F(BrokenOps, ARefusalThatComesWhenSomebodyReadsIsFound) {
+  const CheckOptions options{.devices = {device_},
+                             .cases = {{"flat", {{3, 5}, {3, 5}}}},
+                             .dtypes = {DType::f32},
+                             .refused = {{"other shapes", {{3, 5}, {3, 4}}}}};
+  report_ = check_op(RefusesLate{}, options);
+  expect_fails("refusals, f32", AllOf(HasSubstr("other shapes: queued: was refused when the result "
+                                                "was read, not in the call"),
+                                      HasSubstr("x and y must have one shape")));
+  expect_passes("forward vs reference, f32");
+}
+
+TEST_F(BrokenOps, ARefusalThatOnlyTheRuleGivesIsFound) {
+  const auto run = [](std::span<const AnyTensor> in) { return std::vector{in[0] * 1.0}; };
+  report_ = check_function({.name = "lenient",
+                            .inputs = {"x", "y"},
+                            .run = run,
+                            .reference = run,
+                            .output =
+                                [](std::span<const TensorSpec> in) {
+                                  if (in[0] != in[1])
+                                    throw ShapeError("lenient: x and y must be alike");
+                                  return std::vector{in[0]};
+                                }},
+                           {.devices = {device_},
+                            .cases = {{"flat", {{3, 5}, {3, 5}}}},
+                            .dtypes = {DType::f32},
+                            .refused = {{"other shapes", {{3, 5}, {3, 4}}}}});
+  expect_fails("refusals, f32", HasSubstr("other shapes: queued: was not refused"));
+}
+
+TEST_F(BrokenOps, AResultThatCannotBeComputedAgainIsFoundByCheckpointing) {
+  check(Unrepeatable{}, {{"flat", {{3, 5}}}});
+  expect_fails("grad x checkpointing, f32", HasSubstr("flat: balanced, against keep: x["));
+  expect_passes("grad x vs reference, f32");
+}
+
+TEST_F(BrokenOps, AResultThatIsAnotherWhereItIsQueuedIsFound) {
+  report_ = check_function(
+      {.name = "moody",
+       .inputs = {"x"},
+       .run =
+           [](std::span<const AnyTensor> in) {
+             return std::vector{in[0] * (in[0].device().is_eager() ? 2.0 : 3.0)};
+           },
+       .reference = [](std::span<const AnyTensor> in) { return std::vector{in[0] * 3.0}; }},
+      {.devices = {device_.lazy()}, .cases = {{"flat", {{3, 5}}}}, .dtypes = {DType::f32}});
+  expect_fails("forward lazy vs eager, f32", HasSubstr("flat: out["));
 }
 
 }  // namespace

@@ -23,7 +23,9 @@ inline std::string kernel_text(const std::string& lhs, const std::string& outsid
   return R"(
 {{ bindings }}
 @compute @workgroup_size({{ workgroup_size_x }}, {{ workgroup_size_y }})
-fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_id) local: vec3<u32>) {
+fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
+        @builtin(local_invocation_id) local: vec3<u32>) {
+  let group = kiln_workgroup(id, groups);
   let row = group.y * {{ workgroup_size_y }} + local.y;
   let col = group.x * {{ workgroup_size_x }} + local.x;
   if ()" +
@@ -234,6 +236,139 @@ struct ChangesInput {
         {1, 1, 1}, {1, 1, 1}, {x});
     return result;
   }
+};
+
+/// Each element times a number by a kernel of each runtime; that of an adapter is wrong.
+struct Doubled {
+  static constexpr std::string_view name = "doubled";
+  static constexpr std::array inputs = {"x"};
+  using layers = Layers<Cube, Fusion>;
+  static TensorSpec output(const TensorSpec& x) { return x; }
+  static webgpu::Launch webgpu_kernel(const Operand&, const Operand& out) {
+    return {.source = KernelSource::wgsl(
+                "{{ bindings }}\n@compute @workgroup_size({{ workgroup_size_x }})\n"
+                "fn main(@builtin(global_invocation_id) id: vec3<u32>) {\n"
+                "  if (id.x < params.count) { store_out(id.x, x[id.x] * 3); }\n}\n"),
+            .params = {{"count", out.shape().elements()}},
+            .grid = {ceil_div(out.shape().elements(), 64), 1, 1}};
+  }
+  static void cpu_kernel(const cpu::Input& x, const cpu::Output& out) {
+    const auto from = x.dense<float>();
+    for (std::size_t i = 0; i < from.size(); ++i) out.dense<float>()[i] = 2 * from[i];
+  }
+};
+
+/// Has the same fault as its own reference, as both use one kernel.
+struct SharedFault : Doubled {
+  static constexpr std::string_view name = "shared_fault";
+  static AnyTensor reference(const AnyTensor& x) { return apply(Doubled{}, x); }
+};
+
+/// x times `by`; its gradient counts on the value that `by` usually has.
+struct ForgetsParam {
+  static constexpr std::string_view name = "forgets_param";
+  static constexpr std::array inputs = {"x"};
+  using layers = Layers<Autodiff, Default<Cube>, Fusion>;
+  Param by;
+  struct Times {
+    static constexpr std::string_view name = "times";
+    Param by;
+    Expr body(Expr x) const { return x * by; }
+  };
+  static TensorSpec output(const TensorSpec& x) { return x; }
+  AnyTensor reference(const AnyTensor& x) const { return apply(Times{by}, x); }
+  struct Saved {};
+  static Saved save(const Saver&, const AnyTensor&, const AnyTensor&) { return {}; }
+  static void backward(const Saved&, const AnyTensor& grad, Grads<1>& grads) {
+    grads[0].set(grad * 2.0);
+  }
+};
+
+/// x times `by`, by a kernel into which a rule that runs once puts the number itself.
+struct BakesParam {
+  static constexpr std::string_view name = "bakes_param";
+  static constexpr std::array inputs = {"x"};
+  using layers = Layers<Default<Autodiff>, Cube, Fusion>;
+  Param by;
+  static TensorSpec output(const TensorSpec& x) { return x; }
+  webgpu::Launch webgpu_kernel(const Operand&, const Operand& out) const {
+    return {.source = KernelSource::wgsl(
+                "{{ bindings }}\n@compute @workgroup_size({{ workgroup_size_x }})\n"
+                "fn main(@builtin(global_invocation_id) id: vec3<u32>) {\n"
+                "  if (id.x < params.count) { store_out(id.x, x[id.x] * Elem(params.by)); }\n}\n"),
+            .params = {{"count", out.shape().elements()}, {"by", by.value()}},
+            .grid = {ceil_div(out.shape().elements(), 64), 1, 1}};
+  }
+  AnyTensor reference(const AnyTensor& x) const { return apply(ForgetsParam::Times{by}, x); }
+};
+
+/// x turned around along `axis`; its gradient is turned along the first one.
+struct ForgetsAttribute {
+  static constexpr std::string_view name = "forgets_attribute";
+  static constexpr std::array inputs = {"x"};
+  using layers = Layers<Autodiff, Default<Cube>, Fusion>;
+  int axis;
+  static TensorSpec output(const TensorSpec& x) { return x; }
+  AnyTensor reference(const AnyTensor& x) const { return turned(x, axis); }
+  static AnyTensor turned(const AnyTensor& x, int along) {
+    const std::int64_t half = x.dim(along) / 2;
+    return concat({slice(x, along, half), slice(x, along, 0, half)}, along);
+  }
+  struct Saved {};
+  static Saved save(const Saver&, const AnyTensor&, const AnyTensor&) { return {}; }
+  static void backward(const Saved&, const AnyTensor& grad, Grads<1>& grads) {
+    grads[0].set(turned(grad, 0));
+  }
+};
+
+/// Takes every pair of shapes in its rule, and refuses those that differ in its kernel's.
+struct RefusesLate {
+  static constexpr std::string_view name = "refuses_late";
+  static constexpr std::array inputs = {"x", "y"};
+  using layers = Layers<Cube, Fusion>;
+  static TensorSpec output(const TensorSpec& x, const TensorSpec&) { return x; }
+  static RawTensor webgpu_forward(webgpu::Client& client, const RawTensor& x, const RawTensor& y,
+                                  const TensorSpec& out) {
+    if (x.shape() != y.shape()) throw ShapeError("refuses_late: x and y must have one shape");
+    RawTensor result = client.empty(out);
+    client.copy(x, result);
+    return result;
+  }
+  static AnyTensor reference(const AnyTensor& x, const AnyTensor&) { return x * 1.0; }
+};
+
+/// exp; computed a second time it gives another result.
+struct Unrepeatable {
+  static constexpr std::string_view name = "unrepeatable";
+  static constexpr std::array inputs = {"x"};
+  using layers = Layers<Autodiff, Cube, Fusion>;
+  mutable int times = 0;
+
+  static TensorSpec output(const TensorSpec& x) { return x; }
+  RawTensor webgpu_forward(webgpu::Client& client, const RawTensor& x,
+                           const TensorSpec& out) const {
+    RawTensor result = client.empty(out);
+    client.launch(
+        KernelSource::wgsl(std::string(times++ == 0 ? "const by = 1.0;\n" : "const by = 2.0;\n") +
+                           "@group(0) @binding(0) var<storage, read> x: array<f32>;\n"
+                           "@group(0) @binding(1) var<storage, read_write> y: array<f32>;\n"
+                           "@compute @workgroup_size(64)\n"
+                           "fn main(@builtin(global_invocation_id) id: vec3<u32>) {\n"
+                           "  if (id.x < 15u) { y[id.x] = by * exp(x[id.x]); }\n}\n"),
+        {64, 1, 1}, {1, 1, 1}, {client.contiguous(x), result});
+    return result;
+  }
+  static constexpr Bound bound = Bound::memory;
+  struct Saved {
+    Checkpoint out;
+  };
+  static Saved save(const Saver& saver, const AnyTensor&, const AnyTensor& out) {
+    return {saver.keep(out)};
+  }
+  static void backward(const Saved& saved, const AnyTensor& grad, Grads<1>& grads) {
+    grads[0].set(grad * saved.out.get());
+  }
+  static AnyTensor reference(const AnyTensor& x) { return exp(x); }
 };
 
 /// The gradient of `negate`: its kernel takes strides, and ignores them.

@@ -16,6 +16,7 @@ constexpr const char* checkpointing_row = "checkpointing";
 constexpr const char* lazy_row = "lazy vs eager";
 constexpr const char* strided_row = "from strided inputs";
 constexpr const char* nan_row = "with a NaN";
+constexpr const char* others_row = "with other attributes";
 constexpr const char* shared_row = "of one tensor twice";
 
 /// What central differences in f32 can tell.
@@ -37,6 +38,7 @@ void CaseCheck::declare_rows(const CheckedOp& op, const CheckOptions& options,
   for (const char* aspect : {values_row, rule_row, memory_row, strided_row, nan_row, lazy_row}) {
     report.row(fmt::format("forward {}", aspect));
   }
+  if (!op.others.empty()) report.row(fmt::format("forward {}", others_row));
   if (!checks_gradients(op, options)) return;
   for (std::size_t i = 0; i < op.inputs.size(); ++i) {
     if (!float_at(options, i)) continue;
@@ -44,6 +46,7 @@ void CaseCheck::declare_rows(const CheckedOp& op, const CheckOptions& options,
                                checkpointing_row, lazy_row}) {
       report.row(fmt::format("grad {} {}", op.inputs[i], aspect));
     }
+    if (!op.others.empty()) report.row(fmt::format("grad {} {}", op.inputs[i], others_row));
   }
 }
 
@@ -104,7 +107,7 @@ void CaseCheck::run(bool first) {
     forward_row(values_row).fail(case_.name, fmt::format("the reference throws: {}", error.what()));
     return;
   }
-  if (!check_values(first)) return;
+  if (!check_values(first) || case_.brief) return;
   if (any_differentiable()) {
     try {
       check_gradients();
@@ -126,6 +129,7 @@ void CaseCheck::run(bool first) {
     }
     for (std::size_t i = 0; i < in_.size(); ++i) check_nan(i);
     check_shared();
+    check_others();
   } catch (const std::exception& error) {
     forward_row(values_row)
         .fail(case_.name, fmt::format("the reference throws for other values: {}", error.what()));
@@ -352,6 +356,23 @@ void CaseCheck::check_shared() {
       return;
     }
   }
+}
+
+/// With other Params and attributes, and then again as given: nothing is kept of the values before.
+void CaseCheck::check_others() {
+  Setup setup;
+  if (std::ranges::count(tracked_, true) > 0) setup.tracked = tracked_;
+  const auto look = [&](const CheckedOp& op, const Reference& reference, const std::string& how) {
+    const HostArrays values = reference.values(in_);
+    const HostArrays seeds =
+        setup.tracked.empty() ? HostArrays{} : random_seeds(values, dtype_, seed(100));
+    const HostArrays gradients =
+        setup.tracked.empty() ? HostArrays{} : reference.gradients(in_, seeds);
+    compare_all(others_row, how, execute(op, device_, in_, seeds, setup), values, gradients);
+  };
+  for (std::size_t i = 0; i < op_.others.size(); ++i)
+    look(op_.others[i], reference_.others[i], op_.others[i].difference + ": ");
+  if (!op_.others.empty()) look(op_, reference_, "as given, again: ");
 }
 
 void CaseCheck::compare_all(const std::string& aspect, const std::string& how,

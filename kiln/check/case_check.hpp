@@ -34,6 +34,7 @@ class CaseCheck {
   void check_strided(Form form);
   void check_nan(std::size_t i);
   void check_shared();
+  void check_others();
 
   /// Compares all results and gradients, in the rows "forward ASPECT" and "grad NAME ASPECT".
   void compare_all(const std::string& aspect, const std::string& how, const Outcome& outcome,

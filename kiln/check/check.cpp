@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include "kiln/check/case_check.hpp"
+#include "kiln/check/refusals.hpp"
+#include "kiln/runtime/cpu/cpu.hpp"
+#include "kiln/runtime/webgpu/webgpu.hpp"
 #include "kiln/support/error.hpp"
 
 namespace kiln {
@@ -17,11 +20,54 @@ void require_sense(const CheckedOp& op, const CheckOptions& options) {
     throw Error(fmt::format("check_op: {}: the options name no device", op.name));
   if (options.cases.empty())
     throw Error(fmt::format("check_op: {}: the options name no case", op.name));
-  for (const CheckCase& c : options.cases) {
-    if (c.inputs.size() != op.inputs.size()) {
-      throw Error(fmt::format("check_op: {}: case '{}' gives {} shapes, the operation takes {}",
-                              op.name, c.name, c.inputs.size(), op.inputs.size()));
+  for (const std::vector<CheckCase>& cases : {options.cases, options.refused}) {
+    for (const CheckCase& c : cases) {
+      if (c.inputs.size() != op.inputs.size()) {
+        throw Error(fmt::format("check_op: {}: case '{}' gives {} shapes, the operation takes {}",
+                                op.name, c.name, c.inputs.size(), op.inputs.size()));
+      }
     }
+  }
+}
+
+/// Another runtime than the device's, where there is one that shares no kernels with it.
+Device other_runtime(const Device& device) {
+  const Device host = cpu::device();
+  if (!device.same_as(host)) return host;
+  for (const AdapterInfo& adapter : webgpu::adapters()) {
+    if (adapter.kind == AdapterKind::discrete_gpu || adapter.kind == AdapterKind::integrated_gpu)
+      return webgpu::device({.adapter = adapter.name});
+  }
+  return device;
+}
+
+check::Reference reference_for(const CheckedOp& op, const CheckOptions& options,
+                               const Device& device, DType dtype, CheckReport& report) {
+  check::Reference own = check::make_reference(op, device);
+  if (op.body != nullptr) return own;
+  const Device other = options.reference_device ? *options.reference_device : other_runtime(device);
+  if (other.same_as(device)) {
+    report.notes.push_back(fmt::format(
+        "the reference was computed on {} itself: a fault of its own kernels would not show",
+        to_string(device)));
+    return own;
+  }
+  check::Reference made = check::make_reference(op, other);
+  made.specs = own.specs;  // which asks for the operation's own dtypes
+  check::HostArrays in;
+  for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+    const InputValues values = i < options.inputs.size() ? options.inputs[i] : InputValues{};
+    in.push_back(
+        check::random_array({options.cases[0].inputs[i], values.dtype.value_or(dtype)}, values, i));
+  }
+  try {
+    (void)made.values(in);
+    return made;
+  } catch (const Error& error) {
+    report.notes.push_back(
+        fmt::format("the reference was computed on {} itself, as it cannot be on {}: {}",
+                    to_string(device), to_string(other), error.what()));
+    return own;
   }
 }
 
@@ -30,12 +76,17 @@ void check_on(const CheckedOp& op, const CheckOptions& options, const Device& de
   const std::string on = options.devices.size() > 1 ? " on " + device.adapter() : "";
   check::ReportBuilder rows(fmt::format(", {}{}", to_string(dtype), on));
   check::CaseCheck::declare_rows(op, options, rows);
-  const check::Reference reference = check::make_reference(op, device);
+  const check::Reference reference = reference_for(op, options, device, dtype, report);
   bool first = true;
+  std::size_t done = 0;
   for (const CheckCase& c : options.cases) {
+    if (options.progress) {
+      options.progress({op.name, dtype, device.adapter(), c.name, done++, options.cases.size()});
+    }
     check::CaseCheck(op, reference, device, options, dtype, c, rows).run(first);
     first = false;
   }
+  check::check_refusals(op, options, device, dtype, rows);
   rows.finish(report);
 }
 

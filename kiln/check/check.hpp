@@ -1,8 +1,11 @@
 #pragma once
 /// Shows that what an operation computes is what its reference says.
 #include <cstdint>
+#include <functional>
+#include <initializer_list>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kiln/check/checked_op.hpp"
@@ -20,6 +23,18 @@ struct CheckCase {
   /// How many terms are added up for one element of the result, such as the K of a matrix product:
   /// tolerances grow with its square root.
   std::int64_t length = 1;
+  /// Only values, shapes and memory are compared: for results of many elements.
+  bool brief = false;
+};
+
+/// What check_op is at: before each case.
+struct CheckProgress {
+  std::string_view op;
+  DType dtype = DType::f32;
+  std::string adapter;
+  std::string_view test_case;
+  std::size_t done = 0;  ///< cases in this dtype on this device
+  std::size_t total = 0;
 };
 
 /// What values an input gets: evenly from [low, high). An input of another dtype than the one being
@@ -52,6 +67,13 @@ struct CheckOptions {
   /// Elements of each input and case whose gradient is compared with finite differences.
   int difference_samples = 4;
   std::uint64_t seed = 1;
+  /// Shapes that the operation must refuse: in the call, with its name, on every route.
+  std::vector<CheckCase> refused{};
+  /// Where the reference is computed. Empty: on another runtime than the one that is checked, so
+  /// that a fault of its own kernels cannot hide: the host, and for the host a GPU if there is one.
+  std::optional<Device> reference_device{};
+  /// Told what is being checked, for programs that say so to people.
+  std::function<void(const CheckProgress&)> progress{};
 };
 
 /// Checks an operation on every device, in every dtype and case:
@@ -63,8 +85,16 @@ struct CheckOptions {
 ///   gradients;
 /// - one NaN in each input: it must appear exactly where the reference has it, forward and
 ///   backward;
+/// - each Param of the operation at another value, and the operation with the attributes of
+///   `others`, against their own references, and back again: nothing may be kept of the values
+///   before;
+/// - what `refused` says is refused in the call, queued, at once, and where the fallback is
+/// allowed;
 /// - both checkpointing strategies, and one tensor as two inputs where shapes allow;
 /// - memory: outputs are poisoned before and have canaries behind them; inputs stay as they were.
+///
+/// The reference is computed on another runtime where it can be (a note says where not), a body in
+/// double precision on the host.
 ///
 /// The operation needs a rule `reference` or `body`; one without a gradient is checked without.
 /// Nothing is thrown for what the operation does wrong: it is in the report. Throws Error for
@@ -73,8 +103,12 @@ struct CheckOptions {
 ///     const CheckReport report = check_op(MatmulBiasRelu{}, {.devices = {webgpu::device()},
 ///                                                            .cases = matmul_cases()});
 ///     EXPECT_TRUE(report.passed()) << report.table();
+/// Attributes vary by giving the operation with others:
+///
+///     check_op(Flip{0}, options, {Flip{1}});
 template <class Op>
-CheckReport check_op(const Op& op, const CheckOptions& options);
+CheckReport check_op(const Op& op, const CheckOptions& options,
+                     std::initializer_list<Op> others = {});
 
 /// The same against a reference that stands elsewhere: a function of the inputs.
 ///
@@ -88,7 +122,7 @@ CheckReport check_function(const CheckedOp& op, const CheckOptions& options);
 
 /// Cases for an operation of lhs [..., M, K], rhs [..., K, N] and, if `bias`, a bias of the
 /// result's shape: sizes that are no multiple of a tile, more than one tile, broadcast on each
-/// side, square, empty, K = 0. Of ranks 2 to 4, or of one rank alone.
+/// side, square, empty, K = 0, and a batch whose grid folds. Of ranks 2 to 4, or of one rank alone.
 std::vector<CheckCase> matmul_cases(bool bias = true, int rank = 0);
 
 /// Cases for an elementwise operation of `inputs` inputs; where there are several, each broadcasts
@@ -96,8 +130,8 @@ std::vector<CheckCase> matmul_cases(bool bias = true, int rank = 0);
 std::vector<CheckCase> elementwise_cases(int inputs);
 
 template <class Op>
-CheckReport check_op(const Op& op, const CheckOptions& options) {
-  return check_function(check::erase(op), options);
+CheckReport check_op(const Op& op, const CheckOptions& options, std::initializer_list<Op> others) {
+  return check_function(check::erase_with(op, others), options);
 }
 
 template <class Op, class Reference>

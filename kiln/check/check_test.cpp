@@ -8,6 +8,8 @@
 
 #include "kiln/check/broken_ops_test.hpp"
 #include "kiln/check/reference.hpp"
+#include "kiln/ops/compare/compare.hpp"
+#include "kiln/ops/create/create.hpp"
 #include "kiln/ops/gather/gather.hpp"
 #include "kiln/runtime/webgpu/webgpu.hpp"
 #include "kiln/support/error.hpp"
@@ -96,14 +98,43 @@ TEST(CheckOp, ChecksAPublicFunctionWithIndices) {
   const auto run = [](std::span<const AnyTensor> in) {
     return std::vector{gather(in[0], 0, in[1])};
   };
+  // Row k where the index is k, and nothing elsewhere.
+  const auto reference = [](std::span<const AnyTensor> in) {
+    const AnyTensor rows = reshape(arange(in[0].dim(0), in[0].device(), DType::i32), {1, -1, 1});
+    const AnyTensor chosen = equal(unsqueeze(in[1], 1), rows);
+    return std::vector{sum(where(chosen, unsqueeze(in[0], 0), zeros({}, in[0].device())), 1)};
+  };
   const CheckOptions options{.devices = {adapter()},
                              .cases = {{"rows", {{5, 3}, {4, 3}}}},
                              .dtypes = {DType::f32},
                              .inputs = {{}, {0, 5, DType::i32}}};
   const CheckReport report = check_function(
-      {.name = "gather", .inputs = {"x", "at"}, .run = run, .reference = run}, options);
+      {.name = "gather", .inputs = {"x", "at"}, .run = run, .reference = reference}, options);
   EXPECT_TRUE(report.passed()) << report.table();
   EXPECT_THAT(report.table(), testing::Not(HasSubstr("grad at")));
+}
+
+TEST(CheckOp, TellsWhatItIsAt) {
+  std::vector<std::string> told;
+  const CheckOptions options{.devices = {adapter()},
+                             .cases = {{"odd", {{7}}}, {"even", {{8}}}},
+                             .dtypes = {DType::f32},
+                             .gradients = false,
+                             .progress = [&](const CheckProgress& at) {
+                               told.push_back(std::string(at.op) + " " + std::string(at.test_case) +
+                                              " " + std::to_string(at.done) + "/" +
+                                              std::to_string(at.total));
+                             }};
+  (void)check_op(Silu{}, options);
+  EXPECT_THAT(told, testing::ElementsAre("silu odd 0/2", "silu even 1/2"));
+}
+
+TEST(CheckOp, VariesEveryParam) {
+  const CheckReport report =
+      check_op(Scaled{{-3}},
+               {.devices = {adapter()}, .cases = {{"odd", {{7}, {7}}}}, .dtypes = {DType::f32}});
+  EXPECT_TRUE(report.passed()) << report.table();
+  EXPECT_THAT(report.table(), HasSubstr("forward with other attributes, f32"));
 }
 
 TEST(CheckOp, NamesTheAdapterWhereThereAreSeveral) {

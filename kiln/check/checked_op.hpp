@@ -30,6 +30,9 @@ struct CheckedOp {
   /// precision.
   BodyPtr body{};
   std::vector<double> params{};
+  /// The same operation with other Params or attributes, and how each differs.
+  std::vector<CheckedOp> others{};
+  std::string difference{};
 };
 
 namespace check {
@@ -87,6 +90,30 @@ CheckedOp erase(const Op& op) {
   } else {
     return erase(op, nullptr);
   }
+}
+
+/// Another number of the same kind.
+inline double varied(double param) { return param == 0 ? 0.5 : param * 1.5; }
+
+/// `op` together with itself at other values of each of its Params, and with `others`.
+template <class Op>
+CheckedOp erase_with(const Op& op, std::initializer_list<Op> others) {
+  CheckedOp checked = erase(op);
+  const std::vector<double> values = detail::param_values(op);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    Op other = op;
+    std::vector<const Param*> params;
+    detail::collect_params<Op>(&other, params);
+    *const_cast<Param*>(params[i]) = Param{varied(values[i])};  // of a copy that is ours
+    checked.others.push_back(erase(other));
+    checked.others.back().difference = "Param " + std::to_string(i) + " is another";
+  }
+  for (const Op& other : others) {
+    checked.others.push_back(erase(other));
+    checked.others.back().difference =
+        "attributes " + std::to_string(checked.others.size() - values.size());
+  }
+  return checked;
 }
 
 }  // namespace check

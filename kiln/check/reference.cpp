@@ -151,6 +151,14 @@ class HostBody {
   std::vector<double> params_;
 };
 
+Reference of_body(const CheckedOp& op) {
+  const HostBody body(op);
+  return {.values = [body](const HostArrays& in) { return body.values(in); },
+          .gradients = [body](const HostArrays& in,
+                              const HostArrays& seeds) { return body.gradients(in, seeds); },
+          .specs = [body](std::span<const TensorSpec> in) { return body.specs(in); }};
+}
+
 /// Half the step in which differences are taken, exact in f32.
 constexpr double half_step = 1.0 / 128;
 
@@ -202,12 +210,9 @@ class Probe {
 }  // namespace
 
 Reference make_reference(const CheckedOp& op, const Device& device) {
-  if (op.body == nullptr) return of_tensors(op.reference, device);
-  const HostBody body(op);
-  return {.values = [body](const HostArrays& in) { return body.values(in); },
-          .gradients = [body](const HostArrays& in,
-                              const HostArrays& seeds) { return body.gradients(in, seeds); },
-          .specs = [body](std::span<const TensorSpec> in) { return body.specs(in); }};
+  Reference made = op.body == nullptr ? of_tensors(op.reference, device) : of_body(op);
+  for (const CheckedOp& other : op.others) made.others.push_back(make_reference(other, device));
+  return made;
 }
 
 HostArrays random_seeds(const HostArrays& results, DType dtype, std::uint64_t seed) {

@@ -19,6 +19,8 @@ struct Reference {
   std::function<HostArrays(const HostArrays& in, const HostArrays& seeds)> gradients;
   /// The results' specs for inputs of these very dtypes.
   std::function<std::vector<TensorSpec>(std::span<const TensorSpec>)> specs;
+  /// Of the operation's `others`.
+  std::vector<Reference> others{};
 };
 
 /// The operation's own reference, run on `device`, or its body, evaluated on the host.

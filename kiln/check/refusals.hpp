@@ -1,0 +1,13 @@
+#pragma once
+/// What an operation must refuse, through the operation itself.
+#include "kiln/check/checked_op.hpp"
+#include "kiln/check/report_builder.hpp"
+
+namespace kiln::check {
+
+/// Calls the operation with what `options.refused` says, on every route: each call must throw an
+/// Error that names the operation, before anything is read.
+void check_refusals(const CheckedOp& op, const CheckOptions& options, const Device& device,
+                    DType dtype, ReportBuilder& report);
+
+}  // namespace kiln::check
