@@ -8,16 +8,18 @@ namespace detail {
 template <class Op>
 typename Traits<Op>::template Result<AnyTensor> detached_reference(const Op& op,
                                                                    std::span<const AnyTensor> in) {
-  return spread<Traits<Op>::arity>(in,
-                                   [&](const auto&... t) { return op.reference(t.detach()...); });
+  std::vector<AnyTensor> detached;
+  for (const AnyTensor& t : in) detached.push_back(t.detach());
+  return reference_of(op, std::span<const AnyTensor>(detached));
 }
 
 /// The operation's own lazy registration.
 template <HasFuse Op>
 typename Traits<Op>::template Result<AnyTensor> fused(const Op& op, const Device& device,
                                                       std::span<const AnyTensor> in) {
-  return spread<Traits<Op>::arity>(
-      in, [&](const auto&... t) { return op.fuse(stream_of(device), t.detach()...); });
+  return spread<Traits<Op>::arity>(in, [&](const auto&... t) {
+    return in_rule(Op::name, "fuse", [&] { return op.fuse(stream_of(device), t.detach()...); });
+  });
 }
 
 /// What the reference gives in place of the operation's own kernel, with the operation's own
@@ -53,7 +55,9 @@ typename Traits<Op>::template Result<AnyTensor> apply_rules(const Op& op, const 
     compare_plain<AnyTensor>({Op::name, "fuse"}, spec, result);
     out = attach_to(Op::name, out, device, rule_of<Op>, in, attributes);
   } else if constexpr (HasReduction<Op>) {
-    out = run({Op::name, op.reduction(in[0].spec())}, device, specs, rule_of<Op>, in, attributes);
+    const Reduction reduction =
+        in_rule(Op::name, "reduction", [&] { return op.reduction(in[0].spec()); });
+    out = run({Op::name, reduction}, device, specs, rule_of<Op>, in, attributes);
   } else if constexpr (is_kernel_op<Op>) {
     const bool own = runs_itself(table_of<Op>, &op, device, in, specs);
     out = own ? run({Op::name, RuleCall{&table_of<Op>, attributes}}, device, specs, rule_of<Op>, in,
@@ -69,7 +73,7 @@ typename Traits<Op>::template Result<AnyTensor> apply_rules(const Op& op, const 
       if constexpr (has_gradient_rule<Op>) {
         return detached_reference(op, in);
       } else {
-        return spread<Traits<Op>::arity>(in, [&](const auto&... t) { return op.reference(t...); });
+        return reference_of(op, in);
       }
     }();
     out = flat<AnyTensor>(result);
@@ -101,9 +105,11 @@ typename Traits<Op>::template Result<AnyTensor> apply_now(const Op& op, const De
     webgpu::Client client(device.shared_runtime(), Op::name);
     std::vector<RawTensor> raw;
     for (const AnyTensor& t : in) raw.push_back(t.value().raw());
-    const auto given = spread<Traits<Op>::arity>(
-        std::span<const RawTensor>(raw),
-        [&](const auto&... x) { return op.webgpu_forward(client, x...); });
+    const auto given =
+        spread<Traits<Op>::arity>(std::span<const RawTensor>(raw), [&](const auto&... x) {
+          return in_rule(Op::name, "webgpu_forward",
+                         [&] { return op.webgpu_forward(client, x...); });
+        });
     out = attach_direct(Op::name, output_names<Op>, flat<RawTensor>(given), device, rule_of<Op>, in,
                         applied(op, given));
     return structure<Op>(given, std::span<const AnyTensor>(out));
@@ -152,7 +158,7 @@ auto apply(const Op& op, const T&... tensors) {
                          detail::has_gradient_rule<Op>) {
       return detail::apply_now(op, device, in);
     } else {
-      return op.reference(tensors...);
+      return detail::reference_of(op, std::span<const AnyTensor>(in));
     }
   }
 }

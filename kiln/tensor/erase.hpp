@@ -18,11 +18,13 @@ std::vector<webgpu::Launch> erased_kernel(const void* op, std::span<const Operan
   const Op& self = *static_cast<const Op*>(op);
   const auto result = result_of<Op>(op, in, out);
   auto launches = spread<Traits<Op>::arity>(in, [&](const auto&... x) {
-    if constexpr (requires { self.webgpu_kernel(x..., result, limits); }) {
-      return self.webgpu_kernel(x..., result, limits);
-    } else {
-      return self.webgpu_kernel(x..., result);
-    }
+    return in_rule(Op::name, "webgpu_kernel", [&] {
+      if constexpr (requires { self.webgpu_kernel(x..., result, limits); }) {
+        return self.webgpu_kernel(x..., result, limits);
+      } else {
+        return self.webgpu_kernel(x..., result);
+      }
+    });
   });
   if constexpr (std::is_same_v<decltype(launches), webgpu::Launch>) {
     return {std::move(launches)};
@@ -37,8 +39,10 @@ std::vector<RawTensor> erased_forward(const void* op, webgpu::Client& client,
                                       std::span<const TensorSpec> out) {
   const Op& self = *static_cast<const Op*>(op);
   const auto spec = result_of<Op>(op, in, out);
-  const auto result = spread<Traits<Op>::arity>(
-      in, [&](const auto&... x) { return self.webgpu_forward(client, x..., spec); });
+  const auto result = spread<Traits<Op>::arity>(in, [&](const auto&... x) {
+    return in_rule(Op::name, "webgpu_forward",
+                   [&] { return self.webgpu_forward(client, x..., spec); });
+  });
   compare_plain<RawTensor>({Op::name, "webgpu_forward"}, spec, result);
   return flat<RawTensor>(result);
 }
@@ -48,12 +52,14 @@ void erased_cpu_kernel(const void* op, std::span<const cpu::Input> in,
                        std::span<const cpu::Output> out) {
   const Op& self = *static_cast<const Op*>(op);
   const auto result = result_of<Op>(op, in, out);
-  spread<Traits<Op>::arity>(in, [&](const auto&... x) { self.cpu_kernel(x..., result); });
+  spread<Traits<Op>::arity>(in, [&](const auto&... x) {
+    in_rule(Op::name, "cpu_kernel", [&] { self.cpu_kernel(x..., result); });
+  });
 }
 
 template <class Op>
 std::optional<Layout> erased_view(const void* op, const Layout& in) {
-  return static_cast<const Op*>(op)->view(in);
+  return in_rule(Op::name, "view", [&] { return static_cast<const Op*>(op)->view(in); });
 }
 
 template <class Op>
@@ -62,7 +68,9 @@ std::shared_ptr<void> erased_save(const void* op, const Saver& saver, std::span<
   const Op& self = self_of<Op>(op);
   const auto all = result_of<Op>(op, in, out);
   return spread<Traits<Op>::arity>(in, [&](const auto&... t) {
-    return std::make_shared<typename Op::Saved>(self.save(saver, t..., all));
+    return in_rule(Op::name, "save", [&] {
+      return std::make_shared<typename Op::Saved>(self.save(saver, t..., all));
+    });
   });
 }
 
@@ -77,10 +85,12 @@ void erased_backward(const Node& node, std::span<const AnyTensor> grads,
       result_of<Op>(node.attributes.get(), std::span<const TensorSpec>(node.in), grads);
   const bool on_webgpu = node.device->runtime().name() == "webgpu";
   if constexpr (HasWebgpuBackward<Op>) {
-    if (on_webgpu) self.webgpu_backward(saved, grad, all);
+    if (on_webgpu)
+      in_rule(Op::name, "webgpu_backward", [&] { self.webgpu_backward(saved, grad, all); });
   }
   if constexpr (HasBackward<Op>) {
-    if (!HasWebgpuBackward<Op> || !on_webgpu) self.backward(saved, grad, all);
+    if (!HasWebgpuBackward<Op> || !on_webgpu)
+      in_rule(Op::name, "backward", [&] { self.backward(saved, grad, all); });
   } else if (!on_webgpu) {
     refuse_backward(node);
   }
@@ -105,8 +115,7 @@ void backward_by_reference(const Node& node, std::span<const AnyTensor> grads,
     const AnyTensor x = c.get().to(node.device->autodiff());
     in.push_back(slots[in.size()] ? x.require_grad() : x);
   }
-  const auto out = spread<Traits<Op>::arity>(
-      std::span<const AnyTensor>(in), [&](const auto&... t) { return self.reference(t...); });
+  const auto out = reference_of(self, std::span<const AnyTensor>(in));
   set_from_reference(flat<AnyTensor>(out), grads, in, slots);
 }
 
@@ -198,7 +207,7 @@ BodyPtr body_of(const Op& op) {
     constexpr std::size_t n = Signature<&Op::body>::arity;
     const std::int32_t root = [&]<std::size_t... I>(std::index_sequence<I...>) {
       const std::array<Expr, n> in{graph.input(static_cast<int>(I))...};
-      return graph.place(op.body(in[I]...));
+      return graph.place(in_rule(Op::name, "body", [&] { return op.body(in[I]...); }));
     }(std::make_index_sequence<n>{});
     return make_body(graph, static_cast<int>(n), count, std::array{root});
   };

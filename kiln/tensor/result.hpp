@@ -1,6 +1,7 @@
 #pragma once
 /// Results of several tensors and plain values: taken apart, put together, and compared.
 #include "kiln/support/fields.hpp"
+#include "kiln/support/rule_error.hpp"
 #include "kiln/tensor/support.hpp"
 #include "kiln/tensor/traits.hpp"
 
@@ -85,7 +86,18 @@ inline std::span<const TensorSpec> specs_of(std::span<const TensorSpec> in) { re
 
 template <class Op>
 typename Traits<Op>::Spec output_of(const Op& op, std::span<const TensorSpec> in) {
-  return spread<Traits<Op>::arity>(in, [&](const auto&... s) { return op.output(s...); });
+  return spread<Traits<Op>::arity>(in, [&](const auto&... s) {
+    return in_rule(Op::name, "output", [&] { return op.output(s...); });
+  });
+}
+
+/// What the reference makes of `in`.
+template <class Op>
+typename Traits<Op>::template Result<AnyTensor> reference_of(const Op& op,
+                                                             std::span<const AnyTensor> in) {
+  return spread<Traits<Op>::arity>(in, [&](const auto&... t) {
+    return in_rule(Op::name, "reference", [&] { return op.reference(t...); });
+  });
 }
 
 /// What a node keeps of an operation without an output rule: no rule tells its plain values again.
