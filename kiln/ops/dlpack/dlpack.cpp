@@ -69,7 +69,11 @@ struct Import {
   Import(const Import&) = delete;
   Import& operator=(const Import&) = delete;
   ~Import() {
-    if (managed != nullptr && managed->deleter != nullptr) managed->deleter(managed);
+    if (managed == nullptr || managed->deleter == nullptr) return;
+    try {
+      managed->deleter(managed);
+    } catch (...) {  // NOLINT(bugprone-empty-catch): a C function; there is nobody to throw it to
+    }
   }
 };
 

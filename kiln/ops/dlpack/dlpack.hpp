@@ -26,8 +26,9 @@ namespace kiln {
 /// `device` is cpu::device() or an adjusted copy of it.
 ///
 /// The deleter is called once, when the last tensor over the elements is gone and no queued
-/// operation reads them any more. That may be on any thread and while kiln computes: it must not
-/// call kiln. Until then nobody may write to the elements; kiln does not.
+/// operation reads them any more. That may be on any thread. It may call kiln: where a queue runs
+/// meanwhile, it is called when that is done. What it throws is lost. Until then nobody may write
+/// to the elements; kiln does not.
 ///
 ///     AnyTensor x = from_dlpack(their_library_gives());
 ///     AnyTensor y = matmul(x, w);

@@ -241,6 +241,39 @@ TEST(FromDlpack, QueuedOperationsKeepTheElements) {
   EXPECT_EQ(array.given_back, 1);
 }
 
+TEST(FromDlpack, ADeleterMayReadTensorsWheneverItIsCalled) {
+  // The last to let go of the array is the queue, while it runs.
+  struct Reads : Array<float> {
+    using Array::Array;
+    AnyTensor tensor;
+    std::vector<float> got;
+  };
+  Reads array(counted_to(3), {3});
+  array.managed.manager_ctx = &array;
+  array.managed.deleter = [](DLManagedTensor* self) {
+    auto& mine = *static_cast<Reads*>(self->manager_ctx);
+    mine.got = (mine.tensor * 3).to_vector();
+    mine.given_back.fetch_add(1);
+  };
+  array.tensor = full({2}, 2, lazy()) + 1;
+  AnyTensor y = from_dlpack(&array.managed, lazy()) * 2;
+  const AnyTensor z = y + 1;  // so that the array ends before the queue is done
+  EXPECT_THAT(y.to_vector(), ElementsAre(0, 2, 4));
+  EXPECT_EQ(array.given_back, 1);
+  EXPECT_THAT(array.got, ElementsAre(9, 9));
+}
+
+TEST(FromDlpack, WhatADeleterThrowsEndsNothing) {
+  Array<float> array(counted_to(3), {3});
+  array.managed.deleter = [](DLManagedTensor* self) {
+    static_cast<Array<float>*>(self->manager_ctx)->given_back.fetch_add(1);
+    throw std::runtime_error("on purpose");
+  };
+  const AnyTensor y = from_dlpack(&array.managed, lazy()) * 2;
+  EXPECT_THAT(y.to_vector(), ElementsAre(0, 2, 4));
+  EXPECT_EQ(array.given_back, 1);
+}
+
 TEST(FromDlpack, AnArrayWithoutADeleterIsJustRead) {
   Array<float> array({1, 2}, {2});
   array.managed.deleter = nullptr;

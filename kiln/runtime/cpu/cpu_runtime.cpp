@@ -11,6 +11,7 @@
 
 #include "kiln/runtime/cpu/cpu.hpp"
 #include "kiln/runtime/cpu/parallel.hpp"
+#include "kiln/runtime/queue_run.hpp"
 #include "kiln/support/error.hpp"
 
 namespace kiln::cpu {
@@ -92,6 +93,12 @@ class AdoptedBuffer final : public HostBuffer {
   AdoptedBuffer(std::byte* data, std::uint64_t size, std::uint64_t id, std::shared_ptr<void> owner)
       : HostBuffer(data, size, id), owner_(std::move(owner)) {
     freeze();
+  }
+  AdoptedBuffer(const AdoptedBuffer&) = delete;
+  AdoptedBuffer& operator=(const AdoptedBuffer&) = delete;
+  /// The owner's end is somebody else's code: not while the queue is locked.
+  ~AdoptedBuffer() override {
+    if (QueueRun* run = QueueRun::current()) run->leave(std::move(owner_));
   }
 
  private:

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "kiln/runtime/queue_run.hpp"
+
 namespace kiln::cpu {
 
 void detail::parallel(std::int64_t count, std::int64_t grain, RangeFunction call, const void* f) {
@@ -25,7 +27,11 @@ void detail::parallel(std::int64_t count, std::int64_t grain, RangeFunction call
   const auto at = [&](std::int64_t part) {
     return count / parts * part + std::min(part, count % parts);
   };
-  const auto run = [&](std::int64_t part) { call(f, at(part), at(part + 1)); };
+  QueueRun* const queue = QueueRun::current();
+  const auto run = [&](std::int64_t part) {
+    const QueueRun::Scope here(queue);  // the other threads work for what the caller works for
+    call(f, at(part), at(part + 1));
+  };
   // Isolated: a caller that holds a lock must not be handed an outside task that wants it while it
   // waits.
   tbb::this_task_arena::isolate(

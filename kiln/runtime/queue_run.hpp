@@ -1,0 +1,51 @@
+#pragma once
+#include <memory>
+#include <mutex>
+#include <new>
+#include <utility>
+#include <vector>
+
+namespace kiln {
+
+/// One run of a queue, known to every thread that works for it. Rules are called then, and the lock
+/// of the queue is held: a rule that reads what is queued would wait for itself.
+class QueueRun {
+ public:
+  QueueRun() = default;
+  QueueRun(const QueueRun&) = delete;
+  QueueRun& operator=(const QueueRun&) = delete;
+
+  /// The run that this thread works for; null where it works for none.
+  static QueueRun* current() { return current_; }
+
+  /// While it lives, this thread works for `run`.
+  class Scope {
+   public:
+    explicit Scope(QueueRun* run) : before_(std::exchange(current_, run)) {}
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+    ~Scope() { current_ = before_; }
+
+   private:
+    QueueRun* before_;
+  };
+
+  /// Keeps what somebody else's code ends, so that it ends with this object, which outlives the
+  /// lock and every Scope.
+  void leave(std::shared_ptr<void> owner) noexcept {
+    try {
+      const std::lock_guard lock(mutex_);
+      owners_.push_back(std::move(owner));
+    } catch (const std::bad_alloc&) {
+      // It ends here. What it calls of kiln that would wait is refused, as to any rule.
+    }
+  }
+
+ private:
+  static inline thread_local constinit QueueRun* current_ = nullptr;
+
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<void>> owners_;
+};
+
+}  // namespace kiln
