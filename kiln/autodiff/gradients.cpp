@@ -62,6 +62,12 @@ Value settled(const Node& node, std::size_t i, const GradSlot& slot) {
       fmt::format("{}: backward: gradient of input '{}'", node.op,
                   i < names.size() ? std::string(names[i]) : std::to_string(i));
   if (!slot.value()) throw Error(where + " was not set");
+  const Device& on = slot.value()->device();
+  if (!on.same_as(*node.device)) {
+    throw DeviceError(
+        fmt::format("{} is on another device ({}) than the input ({}); move it with to(device)",
+                    where, to_string(on), to_string(*node.device)));
+  }
   const Value& g = slot.value()->value();
   const TensorSpec& wanted = node.in[i];
   if (g.dtype() != wanted.dtype) {
@@ -111,6 +117,11 @@ Gradients vjp(std::span<const AnyTensor> outs, std::span<const AnyTensor> seeds)
   }
   Arrived arrived;
   for (std::size_t i = 0; i < outs.size(); ++i) {
+    if (!seeds[i].device().same_as(outs[i].device())) {
+      throw DeviceError(fmt::format(
+          "vjp: seed {} is on another device ({}) than its output ({}); move it with to(device)", i,
+          to_string(seeds[i].device()), to_string(outs[i].device())));
+    }
     if (seeds[i].shape() != outs[i].shape()) {
       throw ShapeError(fmt::format("vjp: seed {} must have its output's shape ({}, {})", i,
                                    to_string(seeds[i].shape()), to_string(outs[i].shape())));

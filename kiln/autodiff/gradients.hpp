@@ -22,7 +22,8 @@ class Gradients {
 };
 
 /// Gradients of sum(outs[0] * seeds[0]) + sum(outs[1] * seeds[1]) + ...: the primitive beneath
-/// backward(). Seeds have the shape and dtype of their outputs.
+/// backward(). Seeds have the shape, dtype and device of their outputs: else ShapeError, DTypeError
+/// or DeviceError. So have the gradients that a rule sets, those of its inputs.
 Gradients vjp(std::span<const AnyTensor> outs, std::span<const AnyTensor> seeds);
 
 }  // namespace kiln

@@ -49,7 +49,8 @@ enum class Fault : std::uint8_t {
   unset,
   not_reduced,
   unreducible,
-  not_kept
+  not_kept,
+  device
 };
 
 struct MulAdd {
@@ -101,6 +102,9 @@ struct MulAdd {
           a.set(apply(Narrow{}, grad));
           break;
         case Fault::unset:
+          break;
+        case Fault::device:
+          a.set(make_wave({2, 3}, 0, DType::f32, webgpu::device({.f16 = false})));
           break;
         case Fault::unreducible:
           a.set_reduced(make_wave({5}));
@@ -197,6 +201,8 @@ TEST(GradientRules, AWrongGradientIsAnErrorThatNamesOperationAndSlot) {
               AllOf(HasSubstr("gradient of input 'c'"), HasSubstr("[2, 3]"), HasSubstr("[3]"),
                     HasSubstr("set_reduced")));
   EXPECT_THAT(refusal(Fault::not_kept), HasSubstr("not kept"));
+  EXPECT_THAT(refusal(Fault::device), AllOf(HasSubstr(slot_a + " is on another device (webgpu: "),
+                                            HasSubstr("to(device)")));
 }
 
 struct Bare {

@@ -135,7 +135,13 @@ std::vector<AnyTensor> attach_to(std::string_view op, std::span<const AnyTensor>
                                  std::span<const AnyTensor> in,
                                  std::shared_ptr<const void> attributes) {
   std::vector<Value> values;
-  for (const AnyTensor& t : results) values.push_back(t.value());
+  for (const AnyTensor& t : results) {
+    if (!t.device().same_as(device)) {
+      throw DeviceError(fmt::format("{}: a result is on another device ({}) than the operands ({})",
+                                    op, to_string(t.device()), to_string(device)));
+    }
+    values.push_back(t.value());
+  }
   return attach(op, std::move(values), device, rule, in, std::move(attributes), nullptr);
 }
 
