@@ -73,6 +73,39 @@ std::string spell(const ExprGraph& graph, int inputs, int params,
   return key;
 }
 
+/// The bodies there are, by what they spell. It keeps none: whoever uses one does. What nobody uses
+/// any more is taken out whenever the table has doubled, so it is never more than twice as large as
+/// what was in use.
+class Bodies {
+ public:
+  BodyPtr intern(std::shared_ptr<const Body> body) {
+    const std::lock_guard lock(mutex_);
+    if (bodies_.size() >= sweep_at_) {
+      std::erase_if(bodies_, [](const auto& entry) { return entry.second.expired(); });
+      sweep_at_ = std::max<std::size_t>(2 * bodies_.size(), smallest);
+    }
+    auto& slot = bodies_[body->key];
+    if (auto same = slot.lock()) return same;
+    slot = body;
+    return body;
+  }
+  std::size_t size() {
+    const std::lock_guard lock(mutex_);
+    return bodies_.size();
+  }
+
+ private:
+  static constexpr std::size_t smallest = 256;
+  std::mutex mutex_;
+  std::unordered_map<std::string, std::weak_ptr<const Body>> bodies_;
+  std::size_t sweep_at_ = smallest;
+};
+
+Bodies& bodies() {
+  static Bodies& all = *new Bodies;  // never destroyed: bodies are made while statics end, too
+  return all;
+}
+
 }  // namespace
 
 detail::KeptForEveryParam::KeptForEveryParam(std::string_view op, std::string_view rule)
@@ -88,6 +121,8 @@ double Param::value() const {
       "use the Param itself, or make the number a field of type double, which is part of the key",
       kept_rule->op_, kept_rule->rule_));
 }
+
+std::size_t bodies_interned() { return bodies().size(); }
 
 std::size_t ExprGraph::Hash::operator()(const Node& node) const {
   std::uint64_t hash = std::bit_cast<std::uint64_t>(node.value);
@@ -195,13 +230,7 @@ BodyPtr make_body(const ExprGraph& graph, int inputs, int params,
   body->key = spell(*pruned, inputs, params, body->roots);
   body->graph = std::move(pruned);
 
-  static std::mutex mutex;
-  static std::unordered_map<std::string, std::weak_ptr<const Body>> interned;
-  const std::lock_guard lock(mutex);
-  auto& slot = interned[body->key];
-  if (auto same = slot.lock()) return same;
-  slot = body;
-  return body;
+  return bodies().intern(std::move(body));
 }
 
 BodyPtr adjoint(const Body& body) {

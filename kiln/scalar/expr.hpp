@@ -197,6 +197,9 @@ using BodyPtr = std::shared_ptr<const Body>;
 BodyPtr make_body(const ExprGraph& graph, int inputs, int params,
                   std::span<const std::int32_t> roots);
 
+/// Entries of the table that makes equal functions one. For tests: it is bounded by what is in use.
+std::size_t bodies_interned();
+
 /// The adjoint of a function of one result: its inputs are those of `body` [0, n), then body's
 /// result (n), then the incoming gradient (n + 1); result i is the gradient of input i. It is
 /// written in terms of the result where it can be. Zero is strong: where the gradient that comes to

@@ -205,6 +205,26 @@ TEST(Body, KeysOfDifferentFunctionsNeverCollide) {
   }
 }
 
+TEST(Body, WhatNobodyUsesAnyMoreIsNotKept) {
+  const auto power = [](int n) {
+    ExprGraph graph;
+    Expr y = graph.input(0);
+    for (int i = 0; i < n; ++i) y = y * graph.input(0);
+    return make_body(graph, 1, 0, std::array{graph.place(y)});
+  };
+  const BodyPtr kept = power(40);
+  const std::size_t before = bodies_interned();
+  for (int round = 0; round < 20; ++round) {
+    for (int n = 0; n < 40; ++n) {
+      ExprGraph graph;
+      const Expr x = graph.input(round * 40 + n);
+      (void)make_body(graph, round * 40 + n + 1, 0, std::array{graph.place(x * x)});
+    }
+  }
+  EXPECT_LT(bodies_interned(), std::max<std::size_t>(2 * before, 256) + 1);
+  EXPECT_EQ(power(40), kept) << "what is in use stays one";
+}
+
 TEST(Body, UsesTellsWhichInputsAResultDependsOn) {
   ExprGraph graph;
   const Expr x = graph.input(0);
