@@ -1,11 +1,9 @@
 #include "kiln/fusion/batch.hpp"
 
-#include <bit>
-#include <unordered_map>
+#include <algorithm>
 
 #include "kiln/dispatch/spell.hpp"
 #include "kiln/scalar/infer.hpp"
-#include "kiln/support/error.hpp"
 #include "kiln/support/overload.hpp"
 
 namespace kiln {
@@ -22,15 +20,17 @@ class Numbering {
   Numbering(Batch& batch, std::uint64_t id) : batch_(batch), id_(id) {}
 
   void run() && {
-    for (std::size_t i = 0; i < batch_.ops.size(); ++i) add(batch_.ops[i], batch_.held[i]);
+    for (const QueuedOp& op : batch_.ops) add(op);
   }
 
  private:
   std::string& form() { return batch_.form; }
 
-  void add(const QueuedOp& op, const std::vector<char>& held) {
-    append_bytes(form(), op.record.name.data());  // lasting, so the address says it all
+  void add(const QueuedOp& op) {
     batch_.slots.emplace_back();
+    form() += static_cast<char>(op.record.call.index());
+    append_bytes(form(), op.in.size());
+    append_bytes(form(), op.out.size());
     std::visit(Overload{
                    [&](const ElementwiseCall& call) {
                      append_bytes(form(), call.body.get());
@@ -48,23 +48,28 @@ class Numbering {
                      call.table->params(call.op.get(), params);
                      for (const Param* param : params) add_param(param->value());
                    },
-                   [&](const LaunchCall&) { form() += 'l'; },
+                   [&](const LaunchCall& call) {
+                     append_bytes(form(), call->name.size());
+                     form() += call->name;
+                   },
                },
                op.record.call);
+    // Else lasting, so the address says it all.
+    if (!std::holds_alternative<LaunchCall>(op.record.call))
+      append_bytes(form(), op.record.name.data());
     for (const QueuedOp::Input& input : op.in) add_input(input);
-    for (std::size_t i = 0; i < op.out.size(); ++i) {
-      assign(op.out[i]);
-      append_spec(form(), {op.out[i]->shape, op.out[i]->dtype});
-      append_bytes(form(), held[i]);
+    for (const StoragePtr& out : op.out) {
+      assign(out);
+      append_spec(form(), {out->shape, out->dtype});
+      append_bytes(form(), out->held);
     }
   }
 
+  /// Every scalar has a number of its own, whatever its value: two that are equal today and not
+  /// tomorrow must not make another form, and another plan.
   void add_param(double value) {
-    const auto [known, added] = params_.try_emplace(
-        std::bit_cast<std::uint64_t>(value), static_cast<std::int32_t>(batch_.params.size()));
-    if (added) batch_.params.push_back(value);
-    append_bytes(form(), known->second);
-    batch_.slots.back().push_back(known->second);
+    batch_.slots.back().push_back(static_cast<std::int32_t>(batch_.params.size()));
+    batch_.params.push_back(value);
   }
 
   void assign(const StoragePtr& storage) {
@@ -84,7 +89,6 @@ class Numbering {
 
   Batch& batch_;
   std::uint64_t id_;
-  std::unordered_map<std::uint64_t, std::int32_t> params_;
 };
 
 /// Makes the graph of a numbered batch.
@@ -111,17 +115,21 @@ class Drawing {
       node.out.push_back(op.out[k]->number);
       ValueInfo& info = graph_.values[static_cast<std::size_t>(op.out[k]->number)];
       info.given = false;
-      info.held = batch_.held[i][k] != 0;
+      info.held = op.out[k]->held;
       out.push_back(info.spec);
     }
-    node.work =
-        std::visit(Overload{
-                       [&](const ElementwiseCall& call) { return elementwise(i, call, node, out); },
-                       [&](const Reduction& reduction) { return reduce(reduction, node, out); },
-                       [&](const RuleCall& call) { return rule(i, call, node, out); },
-                       [&](const LaunchCall&) { return by_hand(i, out); },
-                   },
-                   op.record.call);
+    try {
+      node.work = std::visit(
+          Overload{
+              [&](const ElementwiseCall& call) { return elementwise(i, call, node, out); },
+              [&](const Reduction& reduction) { return reduce(reduction, node, out); },
+              [&](const RuleCall& call) { return rule(i, call, node, out); },
+              [&](const LaunchCall&) { return by_itself(i, out); },
+          },
+          op.record.call);
+    } catch (...) {
+      node.work = by_itself(i, out);  // it throws again when it runs, to who reads the result
+    }
     graph_.nodes.push_back(std::move(node));
   }
 
@@ -162,14 +170,11 @@ class Drawing {
                         const std::vector<TensorSpec>& out) const {
     std::vector<Operand> in;
     for (const Use& use : node.in) in.push_back({{}, graph_.spec(use.value).dtype, use.layout});
-    try {
-      return dispatch::takes_finish(*call.table, call.op.get(), runtime_, in, out).value_or(0);
-    } catch (const Error&) {
-      return 0;  // the rule says it again when the operation runs, to who reads the result
-    }
+    return dispatch::takes_finish(*call.table, call.op.get(), runtime_, in, out).value_or(0);
   }
 
-  static Work by_hand(std::size_t i, const std::vector<TensorSpec>& out) {
+  /// Takes no part in any fusion.
+  static Work by_itself(std::size_t i, const std::vector<TensorSpec>& out) {
     return Call{.record = static_cast<std::int32_t>(i), .identity = {}, .results = out};
   }
 
@@ -183,5 +188,13 @@ class Drawing {
 void Batch::number(std::uint64_t id) { Numbering(*this, id).run(); }
 
 Graph Batch::graph(const Runtime& runtime) const { return Drawing(*this, runtime).run(); }
+
+void Batch::fail(const std::exception_ptr& cause) const {
+  const auto fail_one = [&](const StoragePtr& of) {
+    if (of != nullptr && of->state == Storage::State::queued) of->fail(cause);
+  };
+  for (const QueuedOp& op : ops) std::ranges::for_each(op.out, fail_one);
+  std::ranges::for_each(values, fail_one);
+}
 
 }  // namespace kiln

@@ -2,6 +2,7 @@
 /// What one drain runs: queued operations by number, and the blocks they become.
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "kiln/dispatch/finish.hpp"
@@ -15,7 +16,6 @@ namespace kiln {
 /// that work of the same form has the same numbers.
 struct Batch {
   std::vector<QueuedOp> ops;
-  std::vector<std::vector<char>> held;           ///< of each result of each op
   std::vector<StoragePtr> values;                ///< by number
   std::vector<double> params;                    ///< by number
   std::vector<std::vector<std::int32_t>> slots;  ///< of each op: the numbers of its scalars
@@ -25,6 +25,8 @@ struct Batch {
   void number(std::uint64_t id);
   /// A node an operation, as the passes want it. Ops are numbered.
   [[nodiscard]] fusion::Graph graph(const Runtime& runtime) const;
+  /// Gives everything that is not there yet `cause` for its error.
+  void fail(const std::exception_ptr& cause) const;
 };
 
 /// Bytes that a block moves.
@@ -55,12 +57,24 @@ class Execution {
   std::vector<RawTensor> reduce(std::size_t n, const fusion::Reduce& work);
   std::vector<RawTensor> call(std::size_t n, const fusion::Call& work);
   std::optional<dispatch::Finish> finish_of(const fusion::Node& node, const fusion::Finish& finish);
-  void run_alone(const std::vector<std::int32_t>& records);
   std::vector<RawTensor> compute_record(std::int32_t record);
-  std::vector<RawTensor> inputs(std::span<const fusion::Use> uses) const;
+  [[nodiscard]] RawTensor input(const fusion::Use& use) const;
+  [[nodiscard]] std::vector<RawTensor> inputs(std::span<const fusion::Use> uses) const;
+
+  /// One operation of a block that failed: which of its results are wanted, and what no later one
+  /// of the block reads.
+  struct Step {
+    std::int32_t record = -1;
+    std::vector<std::int32_t> out;
+    std::vector<std::int32_t> last_read;
+  };
+  void run_alone(const fusion::Node& block);
+  [[nodiscard]] std::vector<Step> steps_alone(const fusion::Node& block) const;
+  std::vector<RawTensor> compute_step(const Step& step);
+
   [[nodiscard]] std::vector<double> params(const fusion::BoundBody& body) const;
   std::vector<std::int32_t> reusable_inputs(std::size_t n) const;
-  void publish(std::span<const std::int32_t> values, std::vector<RawTensor> results);
+  void publish(std::span<const std::int32_t> values, std::span<const RawTensor> dense);
   void fail(std::span<const std::int32_t> values, const std::exception_ptr& cause);
   [[nodiscard]] Storage* storage(std::int32_t value) const {
     return batch_.values[static_cast<std::size_t>(value)].get();
@@ -70,9 +84,17 @@ class Execution {
   std::shared_ptr<Runtime> shared_;
   Batch& batch_;
   const fusion::Plan& plan_;
-  std::vector<std::vector<std::int32_t>> copies_;  ///< of each value
+  std::vector<std::vector<std::int32_t>> copies_;  ///< of each value, those that are held
   std::vector<std::uint64_t> launches_;
   std::uint64_t in_place_ = 0;
+  bool overwriting_ = false;  ///< the block that runs may have changed what it reads
+
+  /// What passes between the operations of a failed block.
+  struct Made {
+    BufferPtr elements;
+    std::exception_ptr error;  ///< where there are none
+  };
+  std::unordered_map<std::int32_t, Made> alone_;
 };
 
 }  // namespace kiln

@@ -7,8 +7,8 @@
 #include "kiln/fusion/batch.hpp"
 #include "kiln/fusion/rewrite.hpp"
 #include "kiln/runtime/trace.hpp"
-#include "kiln/support/error.hpp"
 #include "kiln/support/overload.hpp"
+#include "kiln/support/rule_error.hpp"
 
 namespace kiln {
 
@@ -21,7 +21,9 @@ Execution::Execution(Runtime& runtime, Batch& batch, const Plan& plan)
       plan_(plan),
       copies_(batch.values.size()),
       launches_(plan.graph.nodes.size()) {
-  for (const auto& [copy, original] : plan.graph.copies) copies_[at(original)].push_back(copy);
+  for (const auto& [copy, original] : plan.graph.copies) {
+    if (plan.source.values[at(copy)].held) copies_[at(original)].push_back(copy);
+  }
 }
 
 void Execution::run() {
@@ -43,41 +45,43 @@ void Execution::run() {
 
 void Execution::run_block(std::size_t n) {
   const Node& node = plan_.graph.nodes[n];
+  overwriting_ = false;
+  std::exception_ptr cause;
+  bool intact = true;  // what the block reads is as it was
   try {
-    publish(node.out, compute(n));
+    std::vector<RawTensor> results = compute(n);
+    for (RawTensor& result : results) result = dispatch::make_dense(result);
+    return publish(node.out, results);
+  } catch (const Error&) {
+    cause = std::current_exception();  // before anything was written
   } catch (...) {
-    // One by one, so that only what depends on the fault fails, and under its own name.
-    if (node.records.size() > 1) {
-      run_alone(node.records);
-    } else {
-      fail(node.out, std::current_exception());
-    }
+    intact = !overwriting_;
+    cause = named_exception(plan_.names[n], {});
   }
+  if (intact && node.records.size() > 1) return run_alone(node);
+  fail(node.out, cause);
 }
 
-void Execution::run_alone(const std::vector<std::int32_t>& records) {
-  for (const std::int32_t record : records) {
-    const std::vector<std::int32_t>& out = plan_.source.nodes[at(record)].out;
-    const auto done = [&](std::int32_t value) {
-      return storage(value) == nullptr || storage(value)->state != Storage::State::queued;
-    };
-    if (std::ranges::all_of(out, done)) continue;
-    try {
-      publish(out, compute_record(record));
-    } catch (...) {
-      fail(out, std::current_exception());
-    }
+RawTensor Execution::input(const Use& use) const {
+  const std::int32_t value = plan_.original[at(use.value)];
+  BufferPtr elements;
+  std::exception_ptr error;
+  if (const auto made = alone_.find(value); made != alone_.end()) {
+    elements = made->second.elements;
+    error = made->second.error;
+  } else if (const Storage* from = storage(value)) {
+    elements = from->buffer;
+    error = from->error;
   }
+  if (error) std::rethrow_exception(error);
+  if (elements == nullptr) throw Error("stream: what an operation reads is not there any more");
+  return {shared_, std::move(elements), plan_.source.spec(value).dtype, use.layout};
 }
 
 std::vector<RawTensor> Execution::inputs(std::span<const Use> uses) const {
   std::vector<RawTensor> out;
   out.reserve(uses.size());
-  for (const Use& use : uses) {
-    const Storage& from = *storage(plan_.original[at(use.value)]);
-    if (from.state == Storage::State::failed) std::rethrow_exception(from.error);
-    out.push_back({shared_, from.buffer, from.dtype, use.layout});
-  }
+  for (const Use& use : uses) out.push_back(input(use));
   return out;
 }
 
@@ -101,6 +105,7 @@ std::vector<RawTensor> Execution::elementwise(std::size_t n, const Elementwise& 
   const Node& node = plan_.graph.nodes[n];
   const std::vector<std::int32_t> in_place = reusable_inputs(n);
   const std::vector<RawTensor> in = inputs(node.in);
+  overwriting_ = std::ranges::any_of(in_place, [](std::int32_t i) { return i >= 0; });
   auto results =
       dispatch::run_elementwise(plan_.names[n], shared_, work.body.body, params(work.body), in,
                                 work.shape, dtypes_of(plan_.graph, node.out), in_place);
@@ -189,19 +194,20 @@ std::vector<RawTensor> Execution::compute_record(std::int32_t record) {
           },
           [&](const LaunchCall& call) {
             webgpu::Client client(shared_, op.name);
-            std::vector<RawTensor> results = (*call)(client, in);
-            dispatch::check_results({op.name, {}, "the launching function"}, shared_, results, out);
+            constexpr std::string_view rule = "the launching function";
+            std::vector<RawTensor> results =
+                in_rule(op.name, rule, [&] { return call->function(client, in); });
+            dispatch::check_results({op.name, {}, rule}, shared_, results, out);
             return results;
           },
       },
       op.call);
 }
 
-void Execution::publish(std::span<const std::int32_t> values, std::vector<RawTensor> results) {
-  for (RawTensor& result : results) result = dispatch::make_dense(result);
+void Execution::publish(std::span<const std::int32_t> values, std::span<const RawTensor> dense) {
   for (std::size_t i = 0; i < values.size(); ++i) {
     const auto give = [&](std::int32_t value) {
-      if (Storage* to = storage(value); to != nullptr) to->publish(results[i].buffer);
+      if (Storage* to = storage(value); to != nullptr) to->publish(dense[i].buffer);
     };
     give(values[i]);
     for (const std::int32_t copy : copies_[at(values[i])]) give(copy);

@@ -61,6 +61,7 @@ class Pass {
     node(producer) = {node(producer).records, Elementwise{}, {}, {}};
     node(consumer) = std::move(merged);
     links_.link(graph_, consumer);
+    links_.joined(producer, consumer, consumer);
     return true;
   }
 

@@ -80,7 +80,7 @@ class Pass {
     if (!both) return false;
     BodyBuilder::Built built = builder.finish(both->roots);
     if (store.buffers + static_cast<int>(built.in.size() + both->out.size()) > limits_.buffers ||
-        static_cast<int>(built.body.body->graph->nodes().size()) > limits_.nodes) {
+        !within(limits_, built.body)) {
       return false;
     }
     links_.unlink(graph_, producer);
@@ -93,6 +93,7 @@ class Pass {
     *store.finish = {std::move(built.body), first};
     node(consumer) = {node(consumer).records, Elementwise{}, {}, {}};
     links_.link(graph_, producer);
+    links_.joined(producer, consumer, producer);
     return true;
   }
 

@@ -104,6 +104,7 @@ std::uint64_t bytes_reached(const Graph& graph, const Use& use);
 struct FusionLimits {
   int buffers = 8;  ///< storage buffers a kernel can bind
   int nodes = 128;  ///< expressions of one body: longer kernels compile long and spill
+  int params = 32;  ///< run-time scalars of one body: each takes a word of the launch's metadata
 };
 
 /// Equal nodes become one.

@@ -12,7 +12,7 @@ namespace kiln {
 struct BlockReport {
   enum class Kind : std::uint8_t { elementwise, reduction, kernel };
   Kind kind = Kind::elementwise;
-  std::vector<std::string_view> ops;  ///< in the order they were called
+  std::vector<std::string> ops;  ///< in the order they were called
   std::uint64_t launches = 0;
   std::uint64_t bytes_read = 0;     ///< of distinct elements, if each is read once
   std::uint64_t bytes_written = 0;  ///< of results that are stored

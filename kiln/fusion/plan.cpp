@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <unordered_set>
+
 namespace kiln::fusion {
 namespace {
 
-std::string name_of(const Node& node, const std::vector<std::string_view>& names) {
+std::string name_of(const Node& node, const std::vector<std::string>& names) {
   constexpr std::size_t most = 6;
   std::vector<std::string_view> parts;
   for (const std::int32_t record : node.records) parts.push_back(names[at(record)]);
@@ -28,9 +30,88 @@ std::vector<std::vector<std::int32_t>> last_reads(const Graph& graph) {
   return out;
 }
 
+/// Adds up what hangs on a plan.
+class Counting {
+ public:
+  [[nodiscard]] std::size_t total() const { return bytes_; }
+
+  template <class T>
+  void add(const std::vector<T>& list) {
+    bytes_ += list.capacity() * sizeof(T);
+  }
+  void add(const std::string& text) { bytes_ += text.capacity(); }
+
+  void add(const Graph& graph) {
+    add(graph.values);
+    add(graph.nodes);
+    add(graph.copies);
+    for (const Node& node : graph.nodes) {
+      add(node.records);
+      add(node.in);
+      add(node.out);
+      std::visit([&](const auto& work) { add(work); }, node.work);
+    }
+  }
+
+ private:
+  void add(const Elementwise& work) { add(work.body); }
+  void add(const Reduce& work) {
+    add(work.before);
+    add(work.finish.body);
+  }
+  void add(const Call& work) {
+    add(work.identity);
+    add(work.results);
+    add(work.finish.body);
+  }
+  void add(const BoundBody& bound) {
+    add(bound.params);
+    if (bound.body == nullptr || !bodies_.insert(bound.body.get()).second) return;
+    constexpr std::size_t entry = sizeof(ExprGraph::Node) + 4 * sizeof(void*);  // of its index
+    add(bound.body->key);
+    add(bound.body->key);  // the table of bodies spells it, too
+    bytes_ += sizeof(Body) + bound.body->graph->nodes().size() * (sizeof(ExprGraph::Node) + entry);
+  }
+
+  std::size_t bytes_ = 0;
+  std::unordered_set<const Body*> bodies_;
+};
+
 }  // namespace
 
-PlanPtr make_plan(Graph source, std::vector<std::string_view> names, const FusionLimits& limits) {
+std::size_t bytes_of(const Plan& plan) {
+  Counting bytes;
+  bytes.add(plan.source);
+  bytes.add(plan.original);
+  bytes.add(plan.graph);
+  bytes.add(plan.ops);
+  bytes.add(plan.names);
+  for (const std::string& name : plan.names) bytes.add(name);
+  bytes.add(plan.last_read);
+  for (const auto& values : plan.last_read) bytes.add(values);
+  return sizeof(Plan) + bytes.total();
+}
+
+PlanPtr PlanCache::find(std::string_view form) {
+  const auto at = by_form_.find(form);
+  if (at == by_form_.end()) return nullptr;
+  entries_.splice(entries_.begin(), entries_, at->second);
+  return at->second->plan;
+}
+
+void PlanCache::add(std::string form, PlanPtr plan) {
+  const std::size_t bytes = sizeof(Entry) + form.capacity() + bytes_of(*plan);
+  entries_.push_front({std::move(form), std::move(plan), bytes});
+  by_form_.emplace(entries_.front().form, entries_.begin());
+  bytes_ += bytes;
+  while (bytes_ > most_bytes_ && entries_.size() > 1) {
+    bytes_ -= entries_.back().bytes;
+    by_form_.erase(entries_.back().form);
+    entries_.pop_back();
+  }
+}
+
+PlanPtr make_plan(Graph source, std::vector<std::string> names, const FusionLimits& limits) {
   auto plan = std::make_shared<Plan>();
   plan->ops = std::move(names);
   plan->source = std::move(source);

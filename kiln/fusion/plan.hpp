@@ -1,7 +1,9 @@
 #pragma once
+#include <list>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "kiln/fusion/graph.hpp"
@@ -13,13 +15,43 @@ struct Plan {
   Graph source;                        ///< a node a record
   std::vector<std::int32_t> original;  ///< of each value: the one that is computed in its place
   Graph graph;                         ///< a node a block, in order
-  std::vector<std::string_view> ops;   ///< the name of each record
+  std::vector<std::string> ops;        ///< the name of each record
   std::vector<std::string> names;      ///< of each block, for messages and labels
   std::vector<std::vector<std::int32_t>> last_read;  ///< values that no block after this one reads
 };
 using PlanPtr = std::shared_ptr<const Plan>;
 
+/// What the plan takes of memory: its own, and the bodies that fusing made.
+std::size_t bytes_of(const Plan& plan);
+
+/// Plans by the form of the work, as many of those used last as `most_bytes` hold; the last one is
+/// kept, however large it is.
+class PlanCache {
+ public:
+  explicit PlanCache(std::size_t most_bytes) : most_bytes_(most_bytes) {}
+
+  /// The plan for `form`; null if there is none.
+  PlanPtr find(std::string_view form);
+  /// Adds a form that has no plan yet.
+  void add(std::string form, PlanPtr plan);
+
+  /// Of the plans and their forms.
+  [[nodiscard]] std::size_t bytes() const { return bytes_; }
+  [[nodiscard]] std::size_t size() const { return entries_.size(); }
+
+ private:
+  struct Entry {
+    std::string form;
+    PlanPtr plan;
+    std::size_t bytes = 0;
+  };
+  std::size_t most_bytes_;
+  std::size_t bytes_ = 0;
+  std::list<Entry> entries_;  ///< the one used last is first
+  std::unordered_map<std::string_view, std::list<Entry>::iterator> by_form_;
+};
+
 /// All passes, one after the other. `names` are those of the records.
-PlanPtr make_plan(Graph source, std::vector<std::string_view> names, const FusionLimits& limits);
+PlanPtr make_plan(Graph source, std::vector<std::string> names, const FusionLimits& limits);
 
 }  // namespace kiln::fusion

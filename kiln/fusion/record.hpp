@@ -31,15 +31,22 @@ struct RuleCall {
 /// keep work alive which nobody can read.
 using LaunchFunction =
     std::function<std::vector<RawTensor>(webgpu::Client&, std::span<const RawTensor> in)>;
-using LaunchCall = std::shared_ptr<const LaunchFunction>;
+struct LaunchByHand {
+  std::string name;
+  LaunchFunction function;
+};
+using LaunchCall = std::shared_ptr<const LaunchByHand>;
 
 /// What is computed, without from what: it holds no value and no gradient, and can be run again.
 struct OpRecord {
-  std::string_view name;  ///< outlives everything: a constant, or from lasting_name
+  /// Outlives everything: a constant, or from lasting_name. Of a LaunchCall: that call's own.
+  std::string_view name;
   std::variant<ElementwiseCall, Reduction, RuleCall, LaunchCall> call;
 };
 
-/// `name` for as long as the process runs; equal names are one.
+/// `name` for as long as the process runs; equal names are one. For names that follow from
+/// constants, such as that of an operation's gradient: there are no more of them than operations,
+/// and nothing is ever taken away. A name that a caller may make up is kept with its call.
 std::string_view lasting_name(const std::string& name);
 
 /// Queues `record` on `inputs`, which share `device`; result i has shape and dtype `out[i]`. On an

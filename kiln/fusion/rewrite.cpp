@@ -12,6 +12,8 @@
 namespace kiln::fusion {
 namespace {
 
+constexpr std::int64_t gap = std::int64_t{1} << 40;  // between the places of two nodes
+
 /// How far along each axis of a dense tensor `offset` lies.
 std::array<std::int64_t, max_rank> coordinates(const Layout& dense, std::int64_t offset) {
   std::array<std::int64_t, max_rank> out{};
@@ -66,8 +68,16 @@ bool reads_in_order(const Graph& graph, const Node& reader, const Node& maker) {
 }
 
 Links::Links(const Graph& graph)
-    : producers_(graph.values.size(), -1), consumers_(graph.values.size()) {
-  for (std::size_t n = 0; n < graph.nodes.size(); ++n) link(graph, static_cast<std::int32_t>(n));
+    : producers_(graph.values.size(), -1),
+      consumers_(graph.values.size()),
+      places_(graph.nodes.size()),
+      seen_(graph.nodes.size()) {
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    link(graph, static_cast<std::int32_t>(n));
+    by_place_.emplace_hint(by_place_.end(), static_cast<std::int64_t>(n),
+                           static_cast<std::int32_t>(n));
+  }
+  spread();
 }
 
 void Links::link(const Graph& graph, std::int32_t node) {
@@ -75,37 +85,73 @@ void Links::link(const Graph& graph, std::int32_t node) {
   for (const std::int32_t v : n.out) producers_[at(v)] = node;
   for (const Use& use : n.in) {
     auto& readers = consumers_[at(use.value)];
-    if (std::ranges::find(readers, node) == readers.end()) readers.push_back(node);
+    const auto place = std::ranges::lower_bound(readers, node);
+    if (place == readers.end() || *place != node) readers.insert(place, node);
   }
 }
 
 void Links::unlink(const Graph& graph, std::int32_t node) {
   const Node& n = graph.nodes[at(node)];
   for (const std::int32_t v : n.out) producers_[at(v)] = -1;
-  for (const Use& use : n.in) std::erase(consumers_[at(use.value)], node);
+  for (const Use& use : n.in) {
+    auto& readers = consumers_[at(use.value)];
+    const auto place = std::ranges::lower_bound(readers, node);
+    if (place != readers.end() && *place == node) readers.erase(place);
+  }
 }
 
-bool Links::detour(const Graph& graph, std::int32_t from, std::int32_t to) const {
-  std::vector<char> seen(graph.nodes.size());
-  std::vector<std::int32_t> open;
-  const auto visit_readers = [&](std::int32_t node) {
+bool Links::detour(const Graph& graph, std::int32_t from, std::int32_t to) {
+  constexpr int most = 512;  // readers to look at: planning takes as long an operation in any graph
+  int left = most;
+  ++stamp_;
+  between_.clear();
+  std::size_t done = 0;
+  for (std::int32_t node = from;; node = between_[done++]) {
     for (const std::int32_t value : graph.nodes[at(node)].out) {
       for (const std::int32_t reader : consumers(value)) {
         if (node == from && reader == to) continue;
-        if (seen[at(reader)] != 0) continue;
-        seen[at(reader)] = 1;
-        open.push_back(reader);
+        if (reader == to || left-- == 0) return true;
+        if (places_[at(reader)] > places_[at(to)] || seen_[at(reader)] == stamp_) continue;
+        seen_[at(reader)] = stamp_;
+        between_.push_back(reader);
       }
     }
-  };
-  visit_readers(from);
-  while (!open.empty()) {
-    const std::int32_t node = open.back();
-    open.pop_back();
-    if (node == to) return true;
-    visit_readers(node);
+    if (done == between_.size()) return false;
   }
-  return false;
+}
+
+void Links::joined(std::int32_t from, std::int32_t to, std::int32_t kept) {
+  // The two are where `to` was: all that they read is there. What hangs on `from` comes behind.
+  const std::int64_t place = places_[at(to)];
+  by_place_.erase(places_[at(from)]);
+  by_place_[place] = kept;
+  places_[at(kept)] = place;
+  if (between_.empty()) return;
+  std::ranges::sort(between_, {}, [&](std::int32_t node) { return places_[at(node)]; });
+  const auto count = static_cast<std::int64_t>(between_.size()) + 1;
+  auto next = by_place_.upper_bound(place);
+  if (next != by_place_.end() && next->first - place <= count) {
+    spread();
+    next = by_place_.upper_bound(places_[at(kept)]);
+  }
+  const std::int64_t begin = places_[at(kept)];
+  const std::int64_t step = next == by_place_.end() ? gap : (next->first - begin) / count;
+  for (std::size_t i = 0; i < between_.size(); ++i) {
+    std::int64_t& own = places_[at(between_[i])];
+    by_place_.erase(own);
+    own = begin + (static_cast<std::int64_t>(i) + 1) * step;
+    by_place_[own] = between_[i];
+  }
+}
+
+/// Makes room between the places of all nodes.
+void Links::spread() {
+  std::map<std::int64_t, std::int32_t> wide;
+  for (const auto& [place, node] : by_place_) {
+    places_[at(node)] = static_cast<std::int64_t>(wide.size()) * gap;
+    wide.emplace_hint(wide.end(), places_[at(node)], node);
+  }
+  by_place_ = std::move(wide);
 }
 
 bool Links::needed_besides(const Graph& graph, std::int32_t value,
@@ -242,9 +288,14 @@ std::vector<std::int32_t> joined(const std::vector<std::int32_t>& a,
   return out;
 }
 
+bool within(const FusionLimits& limits, const BoundBody& body) {
+  return static_cast<int>(body.body->graph->nodes().size()) <= limits.nodes &&
+         static_cast<int>(body.params.size()) <= limits.params;
+}
+
 bool within(const FusionLimits& limits, const Node& node, const BoundBody& body) {
   return static_cast<int>(node.in.size() + node.out.size()) <= limits.buffers &&
-         static_cast<int>(body.body->graph->nodes().size()) <= limits.nodes;
+         within(limits, body);
 }
 
 std::uint64_t bytes_reached(const Graph& graph, const Use& use) {
@@ -265,26 +316,24 @@ Graph settle_order(Graph graph) {
   const auto place = [&](std::size_t n) {
     return std::pair(graph.nodes[n].records.back(), static_cast<std::int32_t>(n));
   };
-  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
-    std::vector<std::int32_t> makers;
-    for (const Use& use : graph.nodes[n].in) {
-      const std::int32_t maker = links.producer(use.value);
-      if (maker >= 0 && std::ranges::find(makers, maker) == makers.end()) makers.push_back(maker);
+  // For each value that one reads, so once a reader and value on both sides.
+  const auto each_value = [](const Node& node, auto call) {
+    for (auto use = node.in.begin(); use != node.in.end(); ++use) {
+      if (std::ranges::find(node.in.begin(), use, use->value, &Use::value) == use) call(use->value);
     }
-    waits[n] = static_cast<int>(makers.size());
+  };
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    each_value(graph.nodes[n],
+               [&](std::int32_t value) { waits[n] += links.producer(value) >= 0 ? 1 : 0; });
     if (waits[n] == 0 && !graph.nodes[n].out.empty()) ready.push(place(n));
   }
   while (!ready.empty()) {
     const std::int32_t n = ready.top().second;
     ready.pop();
-    std::vector<std::int32_t> readers;
     for (const std::int32_t value : graph.nodes[at(n)].out) {
       for (const std::int32_t reader : links.consumers(value)) {
-        if (std::ranges::find(readers, reader) == readers.end()) readers.push_back(reader);
+        if (--waits[at(reader)] == 0) ready.push(place(at(reader)));
       }
-    }
-    for (const std::int32_t reader : readers) {
-      if (--waits[at(reader)] == 0) ready.push(place(at(reader)));
     }
     ordered.push_back(std::move(graph.nodes[at(n)]));
   }

@@ -1,5 +1,6 @@
 #pragma once
 /// What the fusing passes share.
+#include <map>
 #include <optional>
 #include <span>
 #include <vector>
@@ -36,16 +37,29 @@ class Links {
   /// Whether somebody needs `value` besides these nodes.
   [[nodiscard]] bool needed_besides(const Graph& graph, std::int32_t value,
                                     std::span<const std::int32_t> readers) const;
-  /// Whether a path leads from `from` to `to` by way of a third node.
-  [[nodiscard]] bool detour(const Graph& graph, std::int32_t from, std::int32_t to) const;
+  /// Whether a path leads from `from` to its reader `to` by way of a third node, or so much hangs
+  /// on `from` that it takes too long to tell.
+  [[nodiscard]] bool detour(const Graph& graph, std::int32_t from, std::int32_t to);
 
   /// Before and after a node of the graph is changed.
   void unlink(const Graph& graph, std::int32_t node);
   void link(const Graph& graph, std::int32_t node);
+  /// When two nodes became one of them, `kept`, after detour() said that they may.
+  void joined(std::int32_t from, std::int32_t to, std::int32_t kept);
 
  private:
+  void spread();
+
   std::vector<std::int32_t> producers_;
-  std::vector<std::vector<std::int32_t>> consumers_;
+  std::vector<std::vector<std::int32_t>> consumers_;  ///< ascending
+  // An order of the nodes, producers before consumers: what lies between two of them is all that a
+  // path can lead through.
+  std::vector<std::int64_t> places_;
+  std::map<std::int64_t, std::int32_t> by_place_;
+  // What the last detour() met on its way.
+  std::vector<std::int32_t> between_;
+  std::vector<std::uint32_t> seen_;
+  std::uint32_t stamp_ = 0;
 };
 
 /// Makes one body of several. Equal uses are one input, equal scalars of one dtype one param.
@@ -102,7 +116,9 @@ std::vector<DType> dtypes_of(const Graph& graph, std::span<const std::int32_t> v
 std::vector<std::int32_t> joined(const std::vector<std::int32_t>& a,
                                  const std::vector<std::int32_t>& b);
 
-/// Whether `node` may bind its operands, and have `body`, in one launch.
+/// Whether one launch may have `body`.
+bool within(const FusionLimits& limits, const BoundBody& body);
+/// Whether `node` may bind its operands besides.
 bool within(const FusionLimits& limits, const Node& node, const BoundBody& body);
 
 /// Drops nodes without outputs, and puts producers before consumers again, else in the order of

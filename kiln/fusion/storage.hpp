@@ -23,6 +23,7 @@ struct Storage {
   // How the drain that runs knows it.
   std::uint64_t batch = 0;
   std::int32_t number = -1;
+  bool held = false;  ///< somebody could read it when the drain began
 
   void publish(BufferPtr elements) {
     buffer = std::move(elements);

@@ -1,40 +1,25 @@
 #include "kiln/fusion/stream.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <ranges>
 
 #include "kiln/fusion/batch.hpp"
+#include "kiln/runtime/queue_run.hpp"
 #include "kiln/runtime/trace.hpp"
-#include "kiln/support/error.hpp"
+#include "kiln/support/rule_error.hpp"
 
 namespace kiln {
-namespace {
-
-/// Set while this thread runs a queue: rules are called then.
-thread_local bool draining = false;
-
-class Draining {
- public:
-  Draining() {
-    if (draining) {
-      throw Error(
-          "stream: a rule may not read tensors or run operations while the queue runs; it gets "
-          "what it may read as arguments");
-    }
-    draining = true;
-  }
-  Draining(const Draining&) = delete;
-  Draining& operator=(const Draining&) = delete;
-  ~Draining() { draining = false; }
-};
-
-}  // namespace
 
 std::vector<Value> Stream::append(const OpRecord& record, const Device& device,
                                   std::span<const Value> inputs, std::span<const TensorSpec> out) {
+  if (&device.runtime() != &runtime_) refuse_device(record.name, device.runtime(), "the result");
   QueuedOp op{record, {}, {}};
   op.in.reserve(inputs.size());
   for (const Value& v : inputs) {
+    if (v.runtime().get() != &runtime_)
+      refuse_device(record.name, *v.runtime(), fmt::format("input {}", op.in.size()));
     (void)v.shape().elements();  // throws where 64 bits cannot count them
     op.in.push_back({v.handle_->storage, v.handle_->layout});
   }
@@ -62,7 +47,7 @@ std::vector<Value> Stream::append(const OpRecord& record, const Device& device,
   if (device.is_eager()) {
     drain();
     for (const Value& v : values) settle(*v.handle_->storage);
-  } else if (full && !draining) {
+  } else if (full && QueueRun::current() == nullptr) {
     drain();
   }
   return values;
@@ -71,11 +56,19 @@ std::vector<Value> Stream::append(const OpRecord& record, const Device& device,
 std::vector<Value> Stream::launch(std::string_view name, const Device& device,
                                   std::span<const Value> inputs, std::span<const TensorSpec> out,
                                   LaunchFunction function) {
-  auto call = std::make_shared<const LaunchFunction>(std::move(function));
-  return append({lasting_name(std::string(name)), std::move(call)}, device, inputs, out);
+  auto call = std::make_shared<const LaunchByHand>(std::string(name), std::move(function));
+  const std::string_view own = call->name;
+  return append({own, std::move(call)}, device, inputs, out);
+}
+
+void Stream::refuse_device(std::string_view op, const Runtime& other, std::string_view what) const {
+  throw DeviceError(fmt::format(
+      "{}: {} is on another device ({}: {}) than the queue ({}: {}); move it with to(device)", op,
+      what, other.name(), other.adapter(), runtime_.name(), runtime_.adapter()));
 }
 
 Value Stream::view(std::string_view op, const Value& value, const Layout& layout) {
+  if (value.runtime().get() != &runtime_) refuse_device(op, *value.runtime(), "the tensor");
   const Storage& storage = *value.handle_->storage;
   dispatch::require_inside([&] { return op; }, layout, storage.dtype, storage.bytes);
   return Value(std::make_shared<const Value::Handle>(value.handle_->runtime, *this,
@@ -84,8 +77,10 @@ Value Stream::view(std::string_view op, const Value& value, const Layout& layout
 
 void Stream::settle(const Storage& storage) {
   if (storage.state.load(std::memory_order_acquire) == Storage::State::queued) drain();
-  if (storage.state.load(std::memory_order_acquire) == Storage::State::failed)
-    std::rethrow_exception(storage.error);
+  const Storage::State state = storage.state.load(std::memory_order_acquire);
+  if (state == Storage::State::failed) std::rethrow_exception(storage.error);
+  if (state == Storage::State::queued)
+    throw Error("stream: a tensor's operation was neither run nor did it fail");
 }
 
 void Stream::handle_gone() {
@@ -99,7 +94,13 @@ void Stream::handle_gone() {
 }
 
 void Stream::drain() {
-  const Draining here;
+  if (QueueRun::current() != nullptr) {
+    throw Error(
+        "stream: a rule may not read tensors or run operations while the queue runs; it gets "
+        "what it may read as arguments");
+  }
+  QueueRun run;  // ends after the lock
+  const QueueRun::Scope here(&run);
   const std::lock_guard lock(drain_mutex_);
   TraceSpan span("drain");
   Batch batch;
@@ -107,18 +108,20 @@ void Stream::drain() {
   span.arg("queued", queued);
   span.arg("dead", queued - batch.ops.size());
   if (batch.ops.empty()) return;
+  try {
+    run_batch(batch, queued, span);
+  } catch (...) {
+    // Of the queue's own work; what goes wrong with an operation is kept with its results.
+    batch.fail(named_exception("stream", "running the queue"));
+  }
+}
+
+void Stream::run_batch(Batch& batch, std::size_t queued, TraceSpan& span) {
   const RuntimeCounters before = runtime_.counters();
   LastDrain last;
   last.counts.queued = queued;
   last.counts.dead = queued - batch.ops.size();
-  try {
-    last.plan = plan_of(batch, last.counts.plan_hit);
-  } catch (...) {
-    for (const QueuedOp& op : batch.ops) {
-      for (const StoragePtr& out : op.out) out->fail(std::current_exception());
-    }
-    return;
-  }
+  last.plan = plan_of(batch, last.counts.plan_hit);
   span.arg("plan_hit", last.counts.plan_hit ? 1 : 0);
   Execution execution(runtime_, batch, *last.plan);
   execution.run();
@@ -138,15 +141,15 @@ std::size_t Stream::take(Batch& batch) {
   std::vector<QueuedOp> queue;
   const std::uint64_t id = ++batches_;
   const std::lock_guard lock(queue_mutex_);
+  batch.ops.reserve(queue_.size());  // nothing throws once the operations are out of the queue
   queue.swap(queue_);
   queued_bytes_ = 0;
   const std::size_t queued = queue.size();
   for (QueuedOp& op : std::views::reverse(queue)) {
     bool needed = false;
-    std::vector<char> held;
     for (const StoragePtr& out : op.out) {
-      held.push_back(out->handles.load(std::memory_order_acquire) > 0 ? 1 : 0);
-      needed = needed || held.back() != 0 || out->batch == id;
+      out->held = out->handles.load(std::memory_order_acquire) > 0;
+      needed = needed || out->held || out->batch == id;
     }
     if (!needed) continue;
     for (const QueuedOp::Input& in : op.in) {
@@ -154,33 +157,30 @@ std::size_t Stream::take(Batch& batch) {
       in.storage->number = -1;
     }
     batch.ops.push_back(std::move(op));
-    batch.held.push_back(std::move(held));
   }
   std::ranges::reverse(batch.ops);
-  std::ranges::reverse(batch.held);
   return queued;
 }
 
 fusion::PlanPtr Stream::plan_of(Batch& batch, bool& known) {
   const TraceSpan span("plan");
   batch.number(batches_);
-  auto found = plans_.find(batch.form);
-  known = found != plans_.end();
+  fusion::PlanPtr plan = plans_.find(batch.form);
+  known = plan != nullptr;
   if (!known) {
-    constexpr std::size_t most_plans = 4096;  // a program whose shapes never repeat
-    if (plans_.size() >= most_plans) plans_.clear();
-    std::vector<std::string_view> names;
-    for (const QueuedOp& op : batch.ops) names.push_back(op.record.name);
+    std::vector<std::string> names;
+    for (const QueuedOp& op : batch.ops) names.emplace_back(op.record.name);
     const Limits& limits = runtime_.limits();
     const fusion::FusionLimits fusion{.buffers = static_cast<int>(limits.storage_buffers)};
-    found = plans_.emplace(batch.form, make_plan(batch.graph(runtime_), names, fusion)).first;
+    plan = make_plan(batch.graph(runtime_), std::move(names), fusion);
+    plans_.add(std::move(batch.form), plan);
   }
   // From here on the plan says what reads what; the batch's own list alone keeps storages.
   for (QueuedOp& op : batch.ops) {
     op.in.clear();
     op.out.clear();
   }
-  return found->second;
+  return plan;
 }
 
 DrainReport Stream::last_drain() const {

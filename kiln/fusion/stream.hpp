@@ -3,13 +3,14 @@
 #include <memory>
 #include <mutex>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 #include "kiln/fusion/batch.hpp"
 #include "kiln/fusion/inspect.hpp"
 
 namespace kiln {
+
+class TraceSpan;
 
 /// The queue of one opened device, in order. Operations wait here until somebody reads, or until
 /// there are many; then those whose results somebody can still read run, fused. Safe to use from
@@ -46,6 +47,9 @@ class Stream final : public RuntimeExtension {
   /// So many queued operations, or bytes of their results, run at once.
   static constexpr std::size_t most_queued = 1024;
   static constexpr std::uint64_t most_queued_bytes = std::uint64_t{16} << 30;
+  /// So much memory plans may take, and the forms they are found by: those used last are kept. A
+  /// plan takes some 2 KB an operation.
+  static constexpr std::size_t most_plan_bytes = std::size_t{64} << 20;
 
   // For handles.
   void handle_made() { handles_.fetch_add(1, std::memory_order_relaxed); }
@@ -59,6 +63,9 @@ class Stream final : public RuntimeExtension {
   };
 
   std::size_t take(Batch& batch);
+  void run_batch(Batch& batch, std::size_t queued, TraceSpan& span);
+  [[noreturn]] void refuse_device(std::string_view op, const Runtime& other,
+                                  std::string_view what) const;
   fusion::PlanPtr plan_of(Batch& batch, bool& known);
 
   Runtime& runtime_;
@@ -69,7 +76,7 @@ class Stream final : public RuntimeExtension {
 
   std::mutex drain_mutex_;  // guards what follows; taken before queue_mutex_
   std::uint64_t batches_ = 0;
-  std::unordered_map<std::string, fusion::PlanPtr> plans_;
+  fusion::PlanCache plans_{most_plan_bytes};
 
   mutable std::mutex report_mutex_;
   LastDrain last_;

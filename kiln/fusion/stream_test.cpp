@@ -65,8 +65,8 @@ Value broken(const Value& x) {
       .front();
 }
 
-std::vector<std::string_view> ops_of(const DrainReport& report) {
-  std::vector<std::string_view> out;
+std::vector<std::string> ops_of(const DrainReport& report) {
+  std::vector<std::string> out;
   for (const BlockReport& block : report.blocks)
     out.insert(out.end(), block.ops.begin(), block.ops.end());
   return out;
@@ -154,6 +154,43 @@ TEST(Stream, WorkOfOneFormIsPlannedOnce) {
   EXPECT_EQ(second.plan_misses, first.plan_misses);
 }
 
+/// x * by, `by` being a number of the call.
+Value scaled(const Value& x, double by) {
+  static const BodyPtr body = [] {
+    static const Param param;
+    ExprGraph graph({&param});
+    return make_body(graph, 1, 1, std::array{graph.place(graph.input(0) * param)});
+  }();
+  return record({"scaled", ElementwiseCall{body, {by}}}, lazy(), {&x, 1}, {&x.spec(), 1}).front();
+}
+
+TEST(Stream, NumbersThatAreEqualAtTimesPlanAndCompileNothing) {
+  // Fused, alone, and as equal operations on one input, which would be one if the numbers decided.
+  const auto step = [](double a, double b) {
+    const Value x = given({1, 2}, {2});
+    const Value y = plus(scaled(x, a), scaled(x, b));
+    const Value z = scaled(scaled(y, b), a);
+    EXPECT_THAT(read(y), ElementsAre(a + b, 2 * (a + b)));
+    EXPECT_THAT(read(z), ElementsAre(a * b * (a + b), 2 * a * b * (a + b)));
+  };
+  step(2, 2);
+  const DrainReport first = inspect(lazy());
+  const std::uint64_t compiled = lazy().runtime().counters().compiled;
+  for (const auto& [a, b] : {std::pair(2., 3.), {3., 3.}, {0., -0.}, {1., 1.}, {5., 4.}})
+    step(a, b);
+  EXPECT_EQ(inspect(lazy()).plan_misses, first.plan_misses);
+  EXPECT_EQ(lazy().runtime().counters().compiled, compiled);
+}
+
+TEST(Stream, TheNumbersOfALaunchAreFew) {
+  // Each goes into the metadata of its launch, which is small where it is to be fast.
+  Value y = given({1}, {1});
+  test::counters();
+  for (int i = 0; i < 100; ++i) y = scaled(y, i % 2 == 0 ? 2 : 0.5);
+  EXPECT_THAT(read(y), ElementsAre(1));
+  EXPECT_EQ(inspect(lazy()).blocks.size(), 4U);
+}
+
 TEST(Stream, WhetherAResultIsHeldBelongsToTheForm) {
   const auto run = [](bool hold) {
     const Value x = given({3}, {1});
@@ -217,6 +254,24 @@ TEST(Stream, AFaultInsideABlockSparesItsOtherResults) {
   EXPECT_THAT(read(fine), ElementsAre(2));
 }
 
+TEST(Stream, ANameThatACallerMakesUpIsKeptWithItsCall) {
+  const Value x = given({1, 2}, {2});
+  const auto call = [&](const std::string& name, bool fail) {
+    const LaunchFunction run = [fail](webgpu::Client&, std::span<const RawTensor> in) {
+      if (fail) throw std::runtime_error("on purpose");
+      return std::vector{in[0]};
+    };
+    return Stream::of(lazy().runtime()).launch(name, lazy(), {&x, 1}, {&x.spec(), 1}, run).front();
+  };
+  test::counters();
+  for (int i = 0; i < 3; ++i) {
+    const std::string name = "number " + std::to_string(i);
+    EXPECT_THAT(read(call(name, false)), ElementsAre(1, 2));
+    EXPECT_THAT(ops_of(inspect(lazy())), ElementsAre(name));
+    EXPECT_THAT(message_of<Error>([&] { read(call(name, true)); }), HasSubstr(name + ": "));
+  }
+}
+
 TEST(Stream, AnEagerDeviceThrowsAtTheCall) {
   const Value x = given({1, 2}, {2});
   const auto call = [&](const Device& on) {
@@ -256,6 +311,29 @@ TEST(Stream, ResultsByHandAreComparedWithWhatWasPromised) {
           .front();
   EXPECT_THAT(message_of<ShapeError>([&] { read(y); }),
               AllOf(HasSubstr("liar"), HasSubstr("f32 [3]"), HasSubstr("f32 [2]")));
+}
+
+TEST(Stream, TensorsOfAnotherDeviceAreRefusedByName) {
+  const Device other = webgpu::device({.f16 = false});  // another runtime than that of other tests
+  const webgpu::Client client(other.shared_runtime(), "test");
+  const Value theirs(client.zeros({{2}, DType::f32}));
+  const Value ours = given({1, 2}, {2});
+  const auto launch = [&](const Device& on, const Value& x) {
+    const LaunchFunction run = [](webgpu::Client&, std::span<const RawTensor> in) {
+      return std::vector{in[0]};
+    };
+    const std::array in{ours, x};
+    (void)Stream::of(lazy().runtime()).launch("by_hand", on, in, {&x.spec(), 1}, run);
+  };
+  EXPECT_THAT(message_of<DeviceError>([&] { launch(lazy(), theirs); }),
+              HasSubstr("by_hand: input 1 is on another device (webgpu: "));
+  EXPECT_THAT(message_of<DeviceError>([&] { launch(other, ours); }),
+              HasSubstr("by_hand: the result is on another device (webgpu: "));
+  EXPECT_THAT(message_of<DeviceError>([&] { (void)plus(ours, theirs); }),
+              HasSubstr("plus: input 1"));
+  Stream& stream = Stream::of(lazy().runtime());
+  EXPECT_THROW((void)stream.view("theirs", theirs, theirs.layout()), DeviceError);
+  EXPECT_THAT(read(plus(ours, ours)), ElementsAre(2, 4));
 }
 
 TEST(Stream, MemoryGoesAtTheLastUse) {
