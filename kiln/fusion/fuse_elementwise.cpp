@@ -29,6 +29,7 @@ class Pass {
       const auto* from = std::get_if<Elementwise>(&node(producer).work);
       if (from == nullptr || !reads_in_order(graph_, node(consumer), node(producer)) ||
           from->shape.elements() != to->shape.elements() ||
+          !may_bind(graph_, links_, limits_, producer, consumer) ||
           links_.detour(graph_, producer, consumer))
         continue;
       if (merge(producer, consumer)) return true;

@@ -101,7 +101,7 @@ void Links::unlink(const Graph& graph, std::int32_t node) {
 }
 
 bool Links::detour(const Graph& graph, std::int32_t from, std::int32_t to) {
-  constexpr int most = 512;  // readers to look at: planning takes as long an operation in any graph
+  constexpr int most = 256;  // readers to look at: planning takes as long an operation in any graph
   int left = most;
   ++stamp_;
   between_.clear();
@@ -286,6 +286,27 @@ std::vector<std::int32_t> joined(const std::vector<std::int32_t>& a,
   std::vector<std::int32_t> out;
   std::ranges::set_union(a, b, std::back_inserter(out));
   return out;
+}
+
+bool may_bind(const Graph& graph, const Links& links, const FusionLimits& limits,
+              std::int32_t producer, std::int32_t consumer) {
+  const Node& p = graph.nodes[at(producer)];
+  const Node& c = graph.nodes[at(consumer)];
+  const std::array both{producer, consumer};
+  std::vector<std::int32_t> bound;
+  for (const Node* node : {&p, &c}) {
+    for (const Use& use : node->in) {
+      if (std::ranges::find(p.out, use.value) == p.out.end()) bound.push_back(use.value);
+    }
+  }
+  std::ranges::sort(bound);
+  const auto repeated = std::ranges::unique(bound);
+  auto count = static_cast<std::ptrdiff_t>(bound.size() - repeated.size());
+  for (const Node* node : {&p, &c}) {
+    count += std::ranges::count_if(
+        node->out, [&](std::int32_t value) { return links.needed_besides(graph, value, both); });
+  }
+  return count <= limits.buffers;
 }
 
 bool within(const FusionLimits& limits, const BoundBody& body) {

@@ -116,6 +116,11 @@ std::vector<DType> dtypes_of(const Graph& graph, std::span<const std::int32_t> v
 std::vector<std::int32_t> joined(const std::vector<std::int32_t>& a,
                                  const std::vector<std::int32_t>& b);
 
+/// Whether one launch may bind what `producer` and `consumer` read and give: a quick answer, before
+/// their bodies are made one.
+bool may_bind(const Graph& graph, const Links& links, const FusionLimits& limits,
+              std::int32_t producer, std::int32_t consumer);
+
 /// Whether one launch may have `body`.
 bool within(const FusionLimits& limits, const BoundBody& body);
 /// Whether `node` may bind its operands besides.
