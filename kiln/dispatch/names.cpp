@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <set>
 #include <string>
@@ -11,6 +12,14 @@
 
 namespace kiln::dispatch {
 namespace {
+
+/// Whether generated stores have a local of that name, which would hide an array that they use.
+bool is_local_of_stores(std::string_view name) {
+  if (name == "index" || name == "value" || name == "z") return true;
+  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
+  return name.size() > 1 && std::string_view("eqtz").find(name[0]) != std::string_view::npos &&
+         std::ranges::all_of(name.substr(1), digit);
+}
 
 class Names {
  public:
@@ -50,6 +59,15 @@ void check_names(const OpTable& table, const webgpu::Launch& launch, std::span<c
   for (const Operand& t : out) names.add("output", t.name);
   for (const Scratch& s : launch.scratch) names.add("scratch", s.name);
   names.check_functions();
+  const auto in_store = [&](std::string_view kind, std::string_view name) {
+    if (is_local_of_stores(name)) names.refuse(kind, name, "is a local one of the generated store");
+  };
+  if (launch.store) {
+    for (const std::string& name : launch.store->inputs) in_store("input", name);
+  }
+  if (launch.access == OutputAccess::read_write) {
+    for (const Operand& t : out) in_store("output", t.name);
+  }
   for (const LaunchParam& p : launch.params) {
     if (const std::string_view why = why_no_param_name(p.name); !why.empty())
       names.refuse("param", p.name, why);

@@ -187,10 +187,10 @@ inline constexpr std::array<std::string_view, 12> kiln_names{
     "is_nan", "main", "params",     "relu",        "sigmoid", "silu"};
 
 /// What generated text takes from WGSL; an operand of that name would hide it.
-inline constexpr std::array<std::string_view, 26> wgsl_predeclared{
-    "abs",   "array", "bitcast",     "bool",  "ceil", "cos",  "exp",  "f16",   "f32",
-    "floor", "i32",   "inverseSqrt", "log",   "max",  "min",  "pow",  "round", "select",
-    "sign",  "sqrt",  "tanh",        "trunc", "u32",  "vec2", "vec3", "vec4"};
+inline constexpr std::array<std::string_view, 27> wgsl_predeclared{
+    "abs",    "array", "bitcast", "bool",        "ceil",  "clamp", "cos",  "exp",  "f16",
+    "f32",    "floor", "i32",     "inverseSqrt", "log",   "max",   "min",  "pow",  "round",
+    "select", "sign",  "sqrt",    "tanh",        "trunc", "u32",   "vec2", "vec3", "vec4"};
 
 constexpr bool is_wgsl_identifier(std::string_view name) {
   const auto letter = [](char c) {

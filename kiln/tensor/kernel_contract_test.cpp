@@ -95,6 +95,38 @@ TEST(WgslKernelContract, NamesThatCannotStandInTheTextAreRefused) {
   EXPECT_THAT(param("a: u32, b"), HasSubstr("no identifier"));
 }
 
+/// Generated stores have names of their own: those of arrays that they use must be others.
+struct Hidden {
+  static constexpr std::string_view name = "hidden";
+  static constexpr std::array inputs = {"x", "value"};
+  static constexpr std::array outputs = {"index"};
+  using layers = Layers<Cube, Fusion>;
+  bool epilogue;
+  bool open;
+
+  static TensorSpec output(const TensorSpec& x, const TensorSpec&) { return x; }
+  webgpu::Launch webgpu_kernel(const Operand&, const Operand&, const Operand& out) const {
+    webgpu::Launch launch{.source = KernelSource::wgsl(kernel("store_index(i, x[i] + value[i]);")),
+                          .params = {{"count", out.shape().elements()}}};
+    if (epilogue) {
+      launch.source = KernelSource::wgsl(kernel("store_index(i, x[i]);"));
+      launch.store = kiln::epilogue([](Expr y, Expr more) { return y + more; }, {"value"});
+    }
+    if (open) launch.access = OutputAccess::read_write;
+    return launch;
+  }
+};
+
+TEST(WgslKernelContract, NamesThatAGeneratedStoreWouldHideAreRefused) {
+  const AnyTensor x = make<float>({1, 2}, {2});
+  EXPECT_THAT(values(apply(Hidden{false, false}, x, x)), ElementsAre(2, 4));
+  const auto refused = [&](const Hidden& op) {
+    return message_of<KernelError>([&] { test::evaluate(apply(op, x, x)); });
+  };
+  EXPECT_THAT(refused({true, false}), HasSubstr("hidden: input 'value': the name is a local one"));
+  EXPECT_THAT(refused({false, true}), HasSubstr("hidden: output 'index': the name is a local one"));
+}
+
 TEST(WgslKernelContract, AValidationErrorNamesTheLineOfTheTemplate) {
   // Parses; the parts do not go together. Line 6 of the template, behind the many that {{ bindings
   // }} becomes.
