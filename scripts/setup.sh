@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what building and running kiln needs on Debian 12 or Ubuntu 24.04; a second run finds all of it
+# Installs what building and running kiln needs on Debian 12, Debian 13 or Ubuntu 24.04; a second run finds all of it
 # there and takes a second. `scripts/setup.sh test` adds what only the checks need.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -118,10 +118,15 @@ bool run(const Options& options) {
     fmt::print("{}\n{} [{}, {}, {}] x [{}, {}, {}]\n\n", to_string(device),
                to_string(options.dtype), sizes.broadcast_lhs ? 1 : sizes.b, sizes.m, sizes.k,
                sizes.b, sizes.k, sizes.n);
+    fmt::print("checking both operations; their kernels are compiled on the way ...\n");
     std::fflush(stdout);
   }
   const std::vector<CheckReport> checks = check_operations(device, options.dtype, show_progress);
   if (isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\r\033[K");
+  if (!options.json) {
+    fmt::print("timing them ...\n\n");
+    std::fflush(stdout);
+  }
   std::vector<Timing> timings;
   const TimingOptions timing{sizes, options.dtype, device, options.iterations};
   for (const Candidate& candidate : candidates()) {

@@ -34,7 +34,8 @@ struct RmsNorm {
     return {.source = KernelSource::wgsl(rms_norm_wgsl),
             .workgroup = {64, 1, 1},
             .params = {{"rows", rows}, {"size", size}, {"epsilon", epsilon}},
-            .grid = {rows, 1, 1}};
+            .grid = {rows, 1, 1},
+            .rounds = 2 * ceil_div(size, 64) + 6};
   }
 
   AnyTensor reference(const AnyTensor& x, const AnyTensor& weight) const {

@@ -16,6 +16,7 @@ class Binder {
       : table_(table), launch_(launch), in_(in), out_(out) {}
 
   RenderedLaunch run(std::span<const Param* const> params, const Limits& limits) && {
+    require_rounds(table_, launch_, limits);
     check_contract();
     Metadata metadata;
     RenderedLaunch result;

@@ -87,6 +87,7 @@ class Renderer {
 
   void check_contract() const {
     check_names(table_, launch_, in_, out_);
+    require_rounds(table_, launch_, limits_);
     if (!template_.uses("bindings"))
       fail("the source must contain {{ bindings }}, which declares its operands");
     for (const Operand& t : out_) {
@@ -263,6 +264,14 @@ std::vector<RenderedLaunch::Patch> add_params(const OpTable& table, const webgpu
     }
   }
   return patches;
+}
+
+void require_rounds(const OpTable& table, const webgpu::Launch& launch, const Limits& limits) {
+  if (limits.loop_rounds == 0 || launch.rounds <= limits.loop_rounds) return;
+  throw KernelError(fmt::format(
+      "{}: {}: the loops of a thread take {} rounds, and this adapter ends them silently after {}; "
+      "share the work among more threads or launches",
+      table.name, launch.source.text().name, launch.rounds, limits.loop_rounds));
 }
 
 RenderedLaunch render(const OpTable& table, const webgpu::Launch& launch,

@@ -30,6 +30,9 @@ std::vector<RenderedLaunch::Patch> add_params(const OpTable& table, const webgpu
                                               std::span<const Param* const> params,
                                               Metadata& metadata);
 
+/// Throws KernelError for a launch whose loops take more rounds than the adapter gives them.
+void require_rounds(const OpTable& table, const webgpu::Launch& launch, const Limits& limits);
+
 /// A launch of SPIR-V: see KernelSource::spirv. Throws KernelError for what takes generated text,
 /// for bindings that are not the launch's, and for a grid above the limit.
 RenderedLaunch bind_module(const OpTable& table, const webgpu::Launch& launch,

@@ -169,12 +169,24 @@ void choose_team(ReductionPass& pass, std::uint32_t most) {
   pass.workgroup = many ? most : std::max(lanes, std::min(64U, most));
 }
 
+/// Throws UnsupportedError where the adapter would end a thread's loops before their end. With
+/// parts that cannot happen; an index of a maximum is found in one.
+void require_rounds(const ReductionPass& pass, const Limits& limits) {
+  const std::int64_t lanes = pass.variant == Variant::rows ? pass.lanes : 1;
+  const std::int64_t rounds = pass.chunk / (lanes * pass.width * 4) + 64;  // and what comes after
+  if (limits.loop_rounds == 0 || rounds <= limits.loop_rounds) return;
+  throw UnsupportedError(
+      fmt::format("{}: {} elements would be combined by loops of {} rounds, and this adapter ends "
+                  "them silently after {}",
+                  pass.op, pass.reduced.count(), rounds, limits.loop_rounds));
+}
+
 /// Rows where the reduced elements lie next to each other, columns where the kept ones do; split
 /// (up to `most_splits`) where that alone gives too few threads to fill a GPU.
 void choose(ReductionPass& pass, std::int64_t most_splits, const Limits& limits) {
   const std::int64_t outputs = pass.kept.count();
   const std::int64_t count = pass.reduced.count();
-  // llvmpipe ends any loop after 65535 rounds; only a column that may not be split is ever so long.
+  // Many threads a row keep loops short, where a column may not be split: see Limits::loop_rounds.
   const bool long_loop = most_splits == 1 && count > 32768;
   const bool rows = long_loop || (lies_in_rows(pass) && (count > 32 || outputs < 1024));
   pass.variant = rows ? Variant::rows : Variant::columns;
@@ -191,6 +203,7 @@ void choose(ReductionPass& pass, std::int64_t most_splits, const Limits& limits)
   pass.workgroup = most;
   pass.lanes = most;
   if (rows) choose_team(pass, most);
+  require_rounds(pass, limits);
 }
 
 /// Of all inputs as they are, to nothing yet.

@@ -102,6 +102,10 @@ struct Launch {
   /// The adapter's own bounds and loop checks are off: the kernel guards every access itself.
   /// check_op's canaries are the licence to say so.
   bool trusted = false;
+  /// The most rounds that the loops of one thread take, all together, where that grows with the
+  /// operands. A launch of more than Limits::loop_rounds is refused: the adapter would cut it
+  /// short.
+  std::int64_t rounds = 0;
   /// Not empty: this candidate does not take these operands or this adapter, and why.
   std::string declined{};
 

@@ -317,6 +317,20 @@ TEST(WgslKernelContract, GridsAboveTheLimitFoldWhereTheKernelAsksForItsPosition)
               AllOf(HasSubstr("65537"), HasSubstr("65535"), HasSubstr("kiln_workgroup")));
 }
 
+TEST(WgslKernelContract, MoreRoundsThanTheAdapterGivesALoopAreRefused) {
+  const std::uint32_t most = test::device().limits().loop_rounds;
+  if (most == 0) GTEST_SKIP() << test::device().adapter() << " gives a loop all of its rounds";
+  const AnyTensor x = make<float>({1}, {1});
+  const auto with_rounds = [&](std::int64_t rounds) {
+    return run(kernel("store_out(i, x[i]);"), x, x,
+               [&](webgpu::Launch& l, const Operand&) { l.rounds = rounds; });
+  };
+  EXPECT_THAT(values(with_rounds(most)), Each(1));
+  EXPECT_THAT(message_of<KernelError>([&] { (void)values(with_rounds(most + std::int64_t{1})); }),
+              AllOf(HasSubstr(std::to_string(most + std::int64_t{1})),
+                    HasSubstr("silently after " + std::to_string(most))));
+}
+
 TEST(WgslKernelContract, ThreeDimensionsFoldToo) {
   const std::string text =
       "{{ bindings }}\n"

@@ -6,6 +6,9 @@
 
 #include "gather_backward_wgsl.hpp"
 #include "gather_wgsl.hpp"
+#include "kiln/ops/compare/compare.hpp"
+#include "kiln/ops/elementwise/elementwise.hpp"
+#include "kiln/ops/movement/movement.hpp"
 #include "kiln/support/error.hpp"
 #include "kiln/tensor/apply.hpp"
 
@@ -71,13 +74,14 @@ struct GatherBackward {
   int axis;
 
   TensorSpec output(const TensorSpec& grad, const TensorSpec&) const { return {shape, grad.dtype}; }
-  webgpu::Launch webgpu_kernel(const Operand&, const Operand&, const Operand& out) const {
+  webgpu::Launch webgpu_kernel(const Operand& grad, const Operand&, const Operand& out) const {
     return {.source = KernelSource::wgsl(gather_backward_wgsl).define("rank", out.rank()),
             .workgroup = {workgroup, 1, 1},
             .params = {{"count", out.shape().elements()}, {"axis", std::int64_t{axis}}},
             .grid = {ceil_div(out.shape().elements(), workgroup), 1, 1},
             .strided = true,
-            .trusted = true};
+            .trusted = true,
+            .rounds = out.rank() + grad.dim(axis)};
   }
   /// As the shader does it: each element looks through all picks along its line.
   void cpu_kernel(const cpu::Input& grad, const cpu::Input& index, const cpu::Output& out) const {
@@ -102,6 +106,23 @@ struct GatherBackward {
     });
   }
 };
+
+constexpr std::int64_t part = 32768;  // of the picks: half of the rounds a thread's loops may take
+
+/// The gradient of x, of `shape`; in parts and in f32 where the adapter would end a loop over all
+/// picks.
+AnyTensor scatter(const Shape& shape, int axis, const AnyTensor& grad, const AnyTensor& index) {
+  const GatherBackward op{shape, axis};
+  const std::int64_t picks = index.dim(axis);
+  if (picks <= part || grad.device().limits().loop_rounds == 0) return apply(op, grad, index);
+  const auto piece = [&](std::int64_t begin) {
+    return apply(op, cast(slice(grad, axis, begin, begin + part), DType::f32),
+                 slice(index, axis, begin, begin + part));
+  };
+  AnyTensor sum = piece(0);
+  for (std::int64_t begin = part; begin < picks; begin += part) sum = sum + piece(begin);
+  return cast(sum, grad.dtype());
+}
 
 struct Gather {
   static constexpr std::string_view name = "gather";
@@ -165,7 +186,7 @@ struct Gather {
     return {x.shape(), saver.keep(index)};
   }
   void backward(const Saved& saved, const AnyTensor& grad, Grads<2>& grads) const {
-    if (grads[0]) grads[0].set(apply(GatherBackward{saved.shape, axis}, grad, saved.index.get()));
+    if (grads[0]) grads[0].set(scatter(saved.shape, axis, grad, saved.index.get()));
   }
 };
 static_assert(Extension<Gather> && Extension<GatherBackward>);

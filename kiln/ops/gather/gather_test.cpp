@@ -1,5 +1,7 @@
 #include "kiln/ops/gather/gather.hpp"
 
+#include "kiln/ops/elementwise/elementwise.hpp"
+#include "kiln/ops/reduce/reduce.hpp"
 #include "kiln/ops/test_support.hpp"
 
 namespace kiln {
@@ -88,6 +90,21 @@ TEST(Gather, GradientsAgreeWithDifferences) {
   const auto g = test::gradients_of([&](const auto& in) { return gather(in[0], 1, at); },
                                     {make_wave({2, 3}, 0, DType::f16)});
   EXPECT_EQ(g[0].spec(), (TensorSpec{{2, 3}, DType::f16}));
+}
+
+// More picks than some adapters let a loop have rounds.
+TEST(Gather, TheGradientOfManyPicksAddsUpAllOfThem) {
+  const std::int64_t picks = 70000;
+  std::vector<std::int32_t> at(static_cast<std::size_t>(picks), 1);
+  at.back() = 2;
+  for (const DType dtype : {DType::f32, DType::f16}) {
+    const AnyTensor x = make({1, 2, 3}, {3, 1}, dtype).to(test::device().autodiff()).require_grad();
+    const AnyTensor y = gather(x, 0, index(at, {picks, 1}));
+    const AnyTensor seed = broadcast_to(make({0.5F}, {1, 1}, dtype), {picks, 1});
+    EXPECT_THAT(values(sum(y * seed).backward().of(x)),
+                ElementsAre(0, dtype == DType::f16 ? 35008 : 34999.5F, 0.5F))
+        << to_string(dtype);
+  }
 }
 
 TEST(Gather, SaysWhatDoesNotFit) {

@@ -240,6 +240,22 @@ TEST(Reduce, ArgmaxOfLongRowsAndColumns) {
   }
 }
 
+TEST(Reduce, VeryLongRowsAndColumnsAreReducedWhole) {
+  const std::int64_t n = 1 << 22;
+  const AnyTensor one = make<float>({1}, {1, 1});
+  EXPECT_THAT(values(sum(broadcast_to(one, {2, n}), 1)), Each(n));
+  EXPECT_THAT(values(sum(broadcast_to(one, {n, 2}), 0)), Each(n));
+  EXPECT_THAT(values(max(broadcast_to(one, {1, n}), 1)), Each(1));
+}
+
+TEST(WgslReduce, AnArgmaxThatTheAdapterWouldCutShortIsRefused) {
+  const std::uint32_t most = test::device().limits().loop_rounds;
+  if (most == 0) GTEST_SKIP() << test::device().adapter() << " gives a loop all of its rounds";
+  const AnyTensor x = broadcast_to(make<float>({1}, {1}), {std::int64_t{1} << 30});
+  EXPECT_THAT(message_of<UnsupportedError>([&] { (void)values(argmax(x, 0)); }),
+              AllOf(HasSubstr("argmax"), HasSubstr(std::to_string(most))));
+}
+
 TEST(Reduce, IntegersStayIntegers) {
   const AnyTensor x = make<std::int32_t>({16777217, 2, -3, -16777219}, {2, 2});
   EXPECT_THAT(sum(x, 1).to_vector<std::int32_t>(), ElementsAre(16777219, -16777222));
