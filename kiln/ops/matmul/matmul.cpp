@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "kiln/ops/compare/compare.hpp"
+#include "kiln/ops/elementwise/elementwise.hpp"
+#include "kiln/ops/matmul/lanes.hpp"
 #include "kiln/ops/matmul/tile.hpp"
 #include "kiln/ops/movement/movement.hpp"
 #include "kiln/support/error.hpp"
@@ -46,7 +49,7 @@ std::string stores_text(const MatmulTile& tile) {
   for (std::uint32_t i = 0; i < tile.thread_m; ++i) {
     for (std::uint32_t j = 0; j < quads; ++j) {
       text += fmt::format(
-          "    put(m0 + (y + {}u * ROWS) * 4 + {}, n0 + (x + {}u * COLS) * 4, tile.z, acc[{}]);\n",
+          "  put(m0 + (y + {}u * ROWS) * 4 + {}, n0 + (x + {}u * COLS) * 4, tile.z, acc[{}]);\n",
           i / 4, i % 4, j, i * quads + j);
     }
   }
@@ -88,6 +91,28 @@ struct Matmul {
 };
 static_assert(Extension<Matmul>);
 
+constexpr std::int64_t part =
+    32768;  // of k: half of the rounds that the loops of a thread may take
+
+/// Whether the adapter would end a thread's loop along k before its end.
+bool loops_too_long(const AnyTensor& lhs, const AnyTensor& rhs) {
+  if (lhs.rank() < 2 || rhs.rank() < 2 || lhs.dim(-1) != rhs.dim(-2) || lhs.dim(-1) <= part)
+    return false;
+  return lhs.device().limits().loop_rounds != 0;
+}
+
+/// The sum of the products of parts along k, in f32.
+AnyTensor product_in_parts(const AnyTensor& lhs, const AnyTensor& rhs) {
+  (void)matmul_spec(Matmul::name, lhs.spec(), rhs.spec());
+  const auto piece = [&](std::int64_t begin) {
+    return apply(Matmul{}, cast(slice(lhs, -1, begin, begin + part), DType::f32),
+                 cast(slice(rhs, -2, begin, begin + part), DType::f32));
+  };
+  AnyTensor sum = piece(0);
+  for (std::int64_t begin = part; begin < lhs.dim(-1); begin += part) sum = sum + piece(begin);
+  return cast(sum, lhs.dtype());
+}
+
 }  // namespace
 
 TensorSpec matmul_spec(std::string_view op, const TensorSpec& lhs, const TensorSpec& rhs) {
@@ -122,6 +147,7 @@ TensorSpec matmul_spec(std::string_view op, const TensorSpec& lhs, const TensorS
 
 webgpu::Launch webgpu::tiled_matmul(const Operand& lhs, const Operand& rhs, const Operand& out,
                                     const Limits& limits) {
+  if (limits.cpu) return lanes_matmul(lhs, rhs, out, limits);
   const MatrixView l = view_of(lhs);
   const MatrixView r = view_of(rhs);
   const bool out_vec = out.dim(-1) % 4 == 0;
@@ -145,8 +171,7 @@ webgpu::Launch webgpu::tiled_matmul(const Operand& lhs, const Operand& rhs, cons
                               .define("lhs_vec", spelled(l.vec4))
                               .define("rhs_vec", spelled(r.vec4))
                               .define("out_vec", spelled(out_vec))
-                              .define("copy_sums", spelled(limits.cpu))
-                              .define("stores", limits.cpu ? std::string() : stores_text(tile)),
+                              .define("stores", stores_text(tile)),
                 .workgroup = {tile.threads(), 1, 1},
                 .params = {{"m", out.dim(-2)},
                            {"n", out.dim(-1)},
@@ -165,6 +190,9 @@ webgpu::Launch webgpu::tiled_matmul(const Operand& lhs, const Operand& rhs, cons
   return launch;
 }
 
-AnyTensor matmul(const AnyTensor& lhs, const AnyTensor& rhs) { return apply(Matmul{}, lhs, rhs); }
+AnyTensor matmul(const AnyTensor& lhs, const AnyTensor& rhs) {
+  if (loops_too_long(lhs, rhs)) return product_in_parts(lhs, rhs);
+  return apply(Matmul{}, lhs, rhs);
+}
 
 }  // namespace kiln

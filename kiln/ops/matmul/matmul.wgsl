@@ -17,7 +17,6 @@ const RHS_ALONG_K = {{ rhs_along_k }};  // k is the contiguous dimension of rhs 
 const LHS_VEC = {{ lhs_vec }};          // lhs is bound as vec4: contiguous dimension, pitch and batch offsets divide by 4
 const RHS_VEC = {{ rhs_vec }};
 const OUT_VEC = {{ out_vec }};          // n divides by 4
-const COPY_SUMS = {{ copy_sums }};      // see the end: on llvmpipe the copy gives up to 2.7x, on a GPU it takes 30 %
 
 const THREADS = {{ workgroup_size_x }}u;
 const COLS = TN / RN;                   // a team is ROWS x COLS threads
@@ -196,15 +195,6 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   }
   if (team > 0) { return; }
 
-  if (COPY_SUMS) {
-    // An array that a loop indexes lives in memory: let that be a copy, not the sums themselves.
-    var copy: Sums;
-    for (var i = 0u; i < RM * QN; i++) { copy[i] = acc[i]; }
-    for (var i = 0u; i < RM; i++) {
-      for (var j = 0u; j < QN; j++) { put(m0 + (y + i / 4 * ROWS) * 4 + i % 4, n0 + (x + j * COLS) * 4, tile.z, copy[i * QN + j]); }
-    }
-  } else {
-    // Written out, one line a quad: a loop that the compiler does not unroll would take the sums out of registers.
+  // Written out, one line a quad: a loop that the compiler does not unroll would take the sums out of registers.
 {{ stores }}
-  }
 }

@@ -1,5 +1,6 @@
 #include "kiln/ops/matmul/matmul.hpp"
 
+#include "kiln/ops/reduce/reduce.hpp"
 #include "kiln/ops/test_support.hpp"
 
 namespace kiln {
@@ -94,6 +95,37 @@ TEST(WgslMatmul, EveryTileThatFitsTheAdapterIsChosenSomewhereAndFits) {
       }
     }
   }
+}
+
+// More steps along k than some adapters let a loop have rounds.
+TEST(Matmul, AVeryLongSumIsWhole) {
+  const std::int64_t k = 1048577;
+  const AnyTensor ones = broadcast_to(make<float>({1}, {1, 1}), {1, k});
+  EXPECT_THAT(values(matmul(ones, transpose(ones))), ElementsAre(1048577));
+  const AnyTensor halves = broadcast_to(make({0.5F}, {1, 1}, DType::f16), {2, 70000});
+  EXPECT_THAT(values(matmul(halves, transpose(halves))), Each(17504)) << "17500, in f16";
+}
+
+TEST(Matmul, GradientsOfAVeryLongSumAreWhole) {
+  const std::int64_t k = 70001;
+  const Device device = test::device().autodiff();
+  const AnyTensor w = make<float>({2, 3}, {1, 2}).to(device).require_grad();
+  const AnyTensor x = broadcast_to(make<float>({1}, {1, 1}), {k, 1});
+  EXPECT_THAT(values(sum(matmul(x, w)).backward().of(w)), ElementsAre(70001, 70001));
+}
+
+// Sizes and layouts are numbers of the kernel, so that few have to be compiled.
+TEST(WgslMatmul, OneKernelOfASoftwareAdapterServesLayoutsAndSizes) {
+  if (!test::device().limits().cpu)
+    GTEST_SKIP() << "holds on software adapters alone; a GPU has a tile for each kind of size";
+  const AnyTensor warm = matmul(make_wave({40, 20}), make_wave({20, 36}));
+  (void)values(warm);
+  const std::uint64_t before = test::device().runtime().counters().compiled;
+  expect_product(make_wave({33, 7}), make_wave({7, 50}, 1));
+  expect_product(transpose(make_wave({24, 64})), make_wave({24, 100}, 1));
+  expect_product(make_wave({64, 24}), transpose(make_wave({100, 24}, 1)));
+  expect_product(slice(make_wave({80, 48}), 1, 3, 40, 2), make_wave({19, 17}, 1));
+  EXPECT_EQ(test::device().runtime().counters().compiled, before);
 }
 
 TEST(Matmul, BatchesBroadcastAtEveryRank) {

@@ -37,24 +37,12 @@ MatmulTile gpu_tile(const Work& w) {
   return {16, 32, 64, 4, 4, 8, 1};
 }
 
-// Measured on llvmpipe: few threads, each with many outputs, and no more of them than there is
-// work.
-MatmulTile cpu_tile(const Work& w) {
-  if (w.m <= 4) return {4, 128, 16, 4, 4, 1, 1};
-  if (w.m <= 8) return {8, 128, 16, 4, 8, 1, 1};
-  if (w.m <= 16) return {16, 128, 16, 8, 8, 1, 1};
-  if (w.n <= 16) return {128, 16, 16, 8, 4, 1, 1};
-  if (w.m >= 96 && w.n >= 192 && w.m * w.n * w.batches >= 131072)
-    return {128, 256, 16, 8, 16, 1, 1};
-  return {32, 64, 16, 8, 8, 1, 1};
-}
-
 }  // namespace
 
 MatmulTile choose_tile(const Limits& limits, std::int64_t batches, std::int64_t m, std::int64_t n,
                        std::int64_t k) {
   const Work work{batches, m, n, k};
-  const MatmulTile best = limits.cpu ? cpu_tile(work) : gpu_tile(work);
+  const MatmulTile best = gpu_tile(work);
   // 6.5 KiB and 32 threads: within the least that WebGPU promises.
   return best.fits(limits) ? best : MatmulTile{32, 64, 16, 8, 8, 1, 1};
 }

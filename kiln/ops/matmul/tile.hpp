@@ -25,7 +25,8 @@ struct MatmulTile {
   }
 };
 
-/// The best of the measured tiles for these sizes on this kind of adapter.
+/// The best of the measured tiles for these sizes on a GPU. A software adapter takes
+/// `lanes_matmul`.
 MatmulTile choose_tile(const Limits& limits, std::int64_t batches, std::int64_t m, std::int64_t n,
                        std::int64_t k);
 

@@ -1,0 +1,107 @@
+#include "kiln/ops/matmul/lanes.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lanes_wgsl.hpp"
+
+namespace kiln {
+namespace {
+
+/// What a workgroup computes: `rows` rows, and `cols` columns of each of its lanes.
+struct LanesTile {
+  std::uint32_t lanes = 8;
+  bool shared = false;  ///< lanes hand each other what they loaded, by subgroup operations
+  std::uint32_t rows = 8;
+  std::uint32_t cols = 4;
+};
+
+// Measured on llvmpipe (docs/performance.md). More rows make fewer loads of rhs, up to the
+// registers' end; each shape of tile is a kernel to compile, so there are few.
+LanesTile choose_lanes(const Limits& limits, std::int64_t m, std::int64_t n) {
+  LanesTile tile;
+  const std::uint32_t lanes = limits.subgroup;
+  tile.shared = lanes != 0 && 16 % lanes == 0;
+  if (!tile.shared) return tile;
+  tile.lanes = lanes;
+  tile.rows = std::max(lanes, m > 8 ? 16U : 8U);
+  if (m > 8 && n <= lanes) tile.cols = 1;
+  return tile;
+}
+
+/// The lines of the kernel that name a thread's registers one by one.
+struct LanesText {
+  std::string starts;
+  std::string step;
+  std::string sums;
+};
+
+LanesText lanes_text(const LanesTile& tile) {
+  LanesText text;
+  const std::uint32_t share = tile.shared ? tile.lanes : 1;  // rows whose values one load brings
+  std::string row;
+  std::string next;
+  for (std::uint32_t i = 0; i < tile.rows / share; ++i) {
+    text.starts +=
+        fmt::format("  var l{} = lhs_base + min(m0 + {}u{}, params.m - 1) * params.lhs_row;\n", i,
+                    i * share, tile.shared ? " + lane" : "");
+    text.step += fmt::format("    let a{0} = Acc(lhs[l{0}]);\n", i);
+    next += fmt::format("    l{} += params.lhs_k;\n", i);
+  }
+  for (std::uint32_t j = 0; j < tile.cols; ++j) {
+    text.starts += fmt::format(
+        "  var r{0} = rhs_base + min(n0 + {0}u * LANES + lane, params.n - 1) * params.rhs_col;\n",
+        j);
+    row += fmt::format("{}Acc(rhs[r{}])", j == 0 ? "" : ", ", j);
+    next += fmt::format("    r{} += params.rhs_k;\n", j);
+  }
+  text.step += fmt::format("    let b = Row({});\n", row);
+  for (std::uint32_t i = 0; i < tile.rows; ++i) {
+    text.starts += fmt::format("  var s{} = Row();\n", i);
+    text.step += tile.shared ? fmt::format("    s{} += subgroupBroadcast(a{}, {}u) * b;\n", i,
+                                           i / share, i % share)
+                             : fmt::format("    s{0} += a{0} * b;\n", i);
+    text.sums += fmt::format("{}s{}", i == 0 ? "" : ", ", i);
+  }
+  text.step += next;
+  for (std::string* lines : {&text.starts, &text.step}) lines->pop_back();  // the last line's end
+  return text;
+}
+
+}  // namespace
+
+webgpu::Launch webgpu::lanes_matmul(const Operand& lhs, const Operand& rhs, const Operand& out,
+                                    const Limits& limits) {
+  const std::int64_t m = out.dim(-2);
+  const std::int64_t n = out.dim(-1);
+  const std::int64_t k = lhs.dim(-1);
+  const LanesTile tile = choose_lanes(limits, m, n);
+  const LanesText text = lanes_text(tile);
+  const std::int64_t width = std::int64_t{tile.lanes} * tile.cols;
+  return {.source =
+              KernelSource::wgsl(lanes_wgsl)
+                  .define("rows", tile.rows)
+                  .define("cols", tile.cols)
+                  .define("row", tile.cols == 1 ? "Acc" : "vec4<Acc>")
+                  .define("lane", tile.shared ? "subgroup_invocation_id" : "local_invocation_index")
+                  .define("starts", text.starts)
+                  .define("step", text.step)
+                  .define("sums", text.sums)
+                  .define("sum", tile.cols == 1 ? "row" : "row[j]"),
+          .workgroup = {tile.lanes, 1, 1},
+          .params = {{"m", m},
+                     {"n", n},
+                     {"k", k},
+                     {"batches", out.batch()},
+                     {"lhs_row", lhs.stride(-2)},
+                     {"lhs_k", lhs.stride(-1)},
+                     {"rhs_k", rhs.stride(-2)},
+                     {"rhs_col", rhs.stride(-1)}},
+          .grid = {ceil_div(n, width), ceil_div(m, tile.rows), out.batch()},
+          .strided = true,
+          .trusted = true,
+          .rounds = k + std::int64_t{tile.rows} * (tile.cols + 1)};
+}
+
+}  // namespace kiln
