@@ -23,11 +23,14 @@ struct Saved {
   Checkpoint out;
 };
 
-/// The adjoint with the roots of `wanted` inputs only; built once a body.
+/// The adjoint with the roots of `wanted` inputs only; built once a body, while there are not too
+/// many of them.
 BodyPtr adjoint_of(const BodyPtr& body, std::uint32_t wanted) {
   static std::mutex mutex;
   static std::map<std::pair<BodyPtr, std::uint32_t>, BodyPtr> known;
+  constexpr std::size_t most = 4096;  // bodies are kept with theirs
   const std::lock_guard lock(mutex);
+  if (known.size() >= most) known.clear();
   BodyPtr& slot = known[{body, wanted}];
   if (slot == nullptr) {
     const BodyPtr all = adjoint(*body);

@@ -195,6 +195,9 @@ inline constexpr OpTable table_of = make_table<Op>();
 template <class Op>
 inline constexpr GradRule rule_of = make_rule<Op>();
 
+/// So many an operation type: attributes that never repeat must not fill the memory.
+inline constexpr std::size_t most_known_bodies = 512;
+
 /// The body of an elementwise operation: built once for each set of attributes.
 template <class Op>
 BodyPtr body_of(const Op& op) {
@@ -215,10 +218,14 @@ BodyPtr body_of(const Op& op) {
   append_key<Op>(&op, key);
   static std::mutex mutex;
   static std::unordered_map<std::string, BodyPtr> known;
+  {
+    const std::lock_guard lock(mutex);
+    if (const auto at = known.find(key); at != known.end()) return at->second;
+  }
+  BodyPtr body = build();  // outside of the lock: it is the operation's own code
   const std::lock_guard lock(mutex);
-  BodyPtr& slot = known[key];
-  if (slot == nullptr) slot = build();
-  return slot;
+  if (known.size() >= most_known_bodies) known.clear();
+  return known.try_emplace(std::move(key), std::move(body)).first->second;
 }
 
 }  // namespace kiln::detail

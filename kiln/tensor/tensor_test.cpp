@@ -180,6 +180,25 @@ TEST(Tensor, AutodiffOfOneOperandIsAutodiffOfTheResult) {
   EXPECT_FALSE(apply(Add{}, plain, plain).device().has_autodiff());
 }
 
+/// Another function for each `bits`.
+struct Mixed {
+  static constexpr std::string_view name = "mixed";
+  int bits;
+  [[nodiscard]] Expr body(Expr x) const {
+    Expr y = x;
+    for (int i = 0; i < 12; ++i) y = (bits >> i & 1) != 0 ? y * x : y + x;
+    return y;
+  }
+};
+
+TEST(Tensor, FunctionsOfAttributesThatNeverRepeatAreNotKept) {
+  const AnyTensor x = make<float>({1}, {1});
+  EXPECT_THAT(values(apply(Mixed{1}, x)), ElementsAre(12));
+  for (int bits = 0; bits < 4096; ++bits) (void)detail::body_of(Mixed{bits});
+  EXPECT_LT(bodies_interned(), 2048U);
+  EXPECT_THAT(values(apply(Mixed{1}, x)), ElementsAre(12));
+}
+
 TEST(Tensor, CopiesShareTheirElements) {
   const std::uint64_t before = test::counters().bytes_in_use;
   const AnyTensor x = make_wave({1 << 16});
