@@ -1,6 +1,8 @@
 #pragma once
 #include <cstdint>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 namespace kiln {
@@ -17,10 +19,17 @@ struct SpirvModule {
   };
   std::vector<Buffer> buffers;  ///< by set and binding
   bool push_constants = false;
+  /// Of all variables in workgroup memory, each rounded up to 16.
+  std::uint64_t workgroup_bytes = 0;
+  /// A bound of how deep its blocks and types nest.
+  std::uint64_t depth = 0;
 };
 
-/// Reads the module's declarations. Throws KernelError for words that are none, or not all of one.
-/// Not a validator: spirv-val is one.
-SpirvModule read_spirv(std::span<const std::uint32_t> words);
+/// Reads the module's declarations, with these values of its specialisation constants, by their id.
+/// Throws KernelError for words that are none, or not all of one; for a constant that the module
+/// has not or that its type cannot hold; for workgroup memory whose size cannot be told. Not a
+/// validator: spirv-val is one.
+SpirvModule read_spirv(std::span<const std::uint32_t> words,
+                       std::span<const std::pair<std::string, double>> constants = {});
 
 }  // namespace kiln

@@ -100,5 +100,41 @@ TEST(SpirvModule, RefusesAnInstructionThatLacksOperands) {
   EXPECT_EQ(refusal(words), "no SPIR-V module: the instruction at word 5 lacks operands");
 }
 
+/// With `shared float values[count]`, count a specialisation constant of id 3 that is 100 by
+/// itself, and a `shared` struct of a vec3 and a float.
+Words with_workgroup_memory() {
+  enum : std::uint32_t { type_int = 21, type_float = 22, vector = 23, array = 28, spec = 50 };
+  constexpr std::uint32_t workgroup = 4;
+  Words words = header;
+  add(words, decorate, {5, 1, 3});  // SpecId 3
+  add(words, type_int, {1, 32, 0});
+  add(words, type_float, {2, 32});
+  add(words, spec, {1, 5, 100});
+  add(words, array, {6, 2, 5});
+  add(words, pointer, {7, workgroup, 6});
+  add(words, variable, {7, 8, workgroup});
+  add(words, vector, {9, 2, 3});
+  add(words, make_struct, {10, 9, 2});
+  add(words, pointer, {11, workgroup, 10});
+  add(words, variable, {11, 12, workgroup});
+  return words;
+}
+
+TEST(SpirvModule, TellsItsWorkgroupMemory) {
+  using Given = std::vector<std::pair<std::string, double>>;
+  const Words words = with_workgroup_memory();
+  EXPECT_EQ(read_spirv(words).workgroup_bytes, 400U + 16U);
+  EXPECT_EQ(read_spirv(words, Given{{"3", 1000}}).workgroup_bytes, 4000U + 16U);
+  EXPECT_THROW((void)read_spirv(words, Given{{"3", 1.5}}), KernelError);
+  EXPECT_THROW((void)read_spirv(words, Given{{"3", -1}}), KernelError);
+  EXPECT_THROW((void)read_spirv(words, Given{{"4", 1}}), KernelError) << "there is no such id";
+}
+
+TEST(SpirvModule, TellsABoundOfHowDeepItNests) {
+  Words words = header;
+  for (std::uint32_t i = 0; i < 500; ++i) add(words, 247, {i, 0});  // OpSelectionMerge
+  EXPECT_GE(read_spirv(words).depth, 500U);
+}
+
 }  // namespace
 }  // namespace kiln

@@ -1,0 +1,37 @@
+#pragma once
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace kiln::wgsl {
+
+/// Wide enough for any sum or product of two 64-bit numbers.
+__extension__ using Wide = __int128;
+
+/// Thrown for what is not understood; becomes a KernelError that says of what.
+struct Unclear {};
+
+/// A number as WGSL computes with it. "int" and "float" are the abstract types.
+struct Number {
+  std::string_view type = "int";
+  std::int64_t whole = 0;
+  double real = 0;
+
+  [[nodiscard]] bool is_real() const { return type == "f32" || type == "f16" || type == "float"; }
+  [[nodiscard]] double as_real() const { return is_real() ? real : static_cast<double>(whole); }
+};
+
+Number make_whole(std::string_view type, Wide value);
+Number make_real(std::string_view type, double value);
+Number make_bool(bool value);
+
+/// Brings both to one type, as WGSL does with abstract ones.
+void unify(Number& a, Number& b);
+/// A number as it is written.
+Number literal(std::string_view text);
+/// A binary operator.
+Number combine(std::string_view op, Number a, Number b);
+/// A cast or a function.
+Number call(std::string_view name, std::vector<Number> in);
+
+}  // namespace kiln::wgsl
