@@ -27,11 +27,11 @@ class MemoryPool {
  public:
   using MemoryPtr = std::unique_ptr<Memory>;
 
-  /// Keeps `spare` bytes beyond the most that was ever in use at once.
+  /// Holds, in use and waiting, at most `spare` bytes beyond the most that was ever in use at once.
   explicit MemoryPool(std::uint64_t spare) : spare_(spare) {}
 
   /// A buffer of exactly `size`, the last one that came back, or null. Either way it counts as in
-  /// use from now on.
+  /// use from now on. Where it is null, others that wait may become garbage to make room for it.
   MemoryPtr take(std::uint64_t size) {
     const std::lock_guard lock(mutex_);
     counts_.bytes_in_use += size;
@@ -39,6 +39,7 @@ class MemoryPool {
     const auto found = waiting_.find(size);
     if (found == waiting_.end() || found->second.empty()) {
       ++counts_.allocated;
+      bound();
       return nullptr;
     }
     MemoryPtr memory = std::move(found->second.back().memory);  // the one most likely in a cache
@@ -63,9 +64,7 @@ class MemoryPool {
     counts_.bytes_in_use -= size;
     counts_.bytes_pooled += size;
     waiting_[size].push_back({std::move(memory), clock_++});
-    const std::uint64_t held = counts_.bytes_in_use + counts_.bytes_pooled;
-    // Down to three quarters of what is spare, so that evictions come in batches.
-    if (held > peak_ + spare_) evict(counts_.bytes_pooled - (held - peak_ - spare_ / 4 * 3));
+    bound();
   }
 
   /// Makes everything that waits garbage, and forgets how much was in use.
@@ -97,6 +96,14 @@ class MemoryPool {
     MemoryPtr memory;
     std::uint64_t since = 0;
   };
+
+  void bound() {
+    const std::uint64_t held = counts_.bytes_in_use + counts_.bytes_pooled;
+    if (held <= peak_ + spare_) return;
+    // Down to three quarters of what is spare, so that evictions come in batches.
+    const std::uint64_t too_much = held - peak_ - spare_ / 4 * 3;
+    evict(counts_.bytes_pooled - std::min(counts_.bytes_pooled, too_much));
+  }
 
   void evict(std::uint64_t keep) {
     const auto since = [](const auto& queue) {

@@ -68,6 +68,17 @@ TEST(MemoryPool, KeepsAsMuchAsWasEverInUseAndDropsTheOldestBeyondThat) {
   EXPECT_TRUE(pool.garbage().empty());
 }
 
+TEST(MemoryPool, WhatWaitsMakesRoomForWhatIsMadeAnew) {
+  Pool pool(1024);
+  for (std::uint64_t id = 0; id < 8; ++id) pool.take(1024);
+  for (std::uint64_t id = 0; id < 8; ++id) pool.give_back(made(1024, id));
+  for (std::uint64_t id = 0; id < 4; ++id) {
+    EXPECT_EQ(pool.take(2048), nullptr);  // none of those that wait is so large
+    EXPECT_LE(pool.counts().bytes_in_use + pool.counts().bytes_pooled, 8 * 1024U + 1024U);
+  }
+  EXPECT_EQ(pool.counts().bytes_in_use, 8 * 1024U);
+}
+
 TEST(MemoryPool, TrimDropsAllThatWaits) {
   Pool pool(1 << 20);
   pool.take(256);

@@ -52,7 +52,7 @@ Limits limits_of_the_host() {
 
 }  // namespace
 
-Memory::Memory(std::uint64_t bytes) : size(bytes) {
+Memory::Memory(std::uint64_t bytes, HostClaim promised) : size(bytes), claim(std::move(promised)) {
   constexpr std::uint64_t line = 64;
   constexpr std::uint64_t huge = 2 << 20;
   const std::uint64_t alignment = bytes >= huge ? huge : line;
@@ -123,22 +123,34 @@ BufferPtr CpuRuntime::allocate(std::uint64_t bytes) {
                                        bytes, adapter_, limits_.buffer_bytes));
   }
   const std::uint64_t size = size_class(bytes, limits_.buffer_bytes);
-  auto memory = pool_.take(size);
-  if (memory == nullptr) {
-    memory = std::make_unique<Memory>(size);
-    if (memory->data == nullptr) {
-      trim();
-      memory = std::make_unique<Memory>(size);
-    }
-  }
-  if (memory->data == nullptr) {
-    pool_.forget(size);
-    throw OutOfMemoryError(fmt::format("cpu: no {} bytes are left; this program holds {}", size,
-                                       pool_.counts().bytes_in_use));
-  }
   return std::make_shared<PooledBuffer>(std::static_pointer_cast<CpuRuntime>(shared_from_this()),
-                                        std::move(memory),
+                                        obtain(size),
                                         next_id_.fetch_add(1, std::memory_order_relaxed));
+}
+
+std::unique_ptr<Memory> CpuRuntime::obtain(std::uint64_t size) {
+  if (auto pooled = pool_.take(size)) return pooled;
+  try {
+    pool_.garbage();
+    if (auto memory = create(size)) return memory;
+    trim();
+    if (auto memory = create(size)) return memory;
+  } catch (...) {
+    pool_.forget(size);
+    throw;
+  }
+  pool_.forget(size);
+  throw OutOfMemoryError(
+      fmt::format("cpu: no {} bytes are left; this program holds {}, and the machine has {} more",
+                  size, pool_.counts().bytes_in_use, host_memory_left()));
+}
+
+/// Null where the machine has not so much.
+std::unique_ptr<Memory> CpuRuntime::create(std::uint64_t size) {
+  auto claim = HostClaim::take(size);
+  if (!claim) return nullptr;
+  auto memory = std::make_unique<Memory>(size, std::move(*claim));
+  return memory->data == nullptr ? nullptr : std::move(memory);
 }
 
 BufferPtr CpuRuntime::adopt(std::byte* data, std::uint64_t bytes, std::shared_ptr<void> owner) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "kiln/runtime/host_memory.hpp"
 #include "kiln/runtime/memory_pool.hpp"
 #include "kiln/runtime/runtime.hpp"
 #include "kiln/runtime/trace_log.hpp"
@@ -13,13 +14,14 @@ namespace kiln::cpu {
 
 /// Host memory, aligned for any vector.
 struct Memory {
-  explicit Memory(std::uint64_t bytes);
+  Memory(std::uint64_t bytes, HostClaim promised);
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
   ~Memory();
 
   std::byte* data = nullptr;  ///< null where there was not so much
   std::uint64_t size = 0;
+  HostClaim claim;
 };
 
 /// Memory that a kernel on the host may touch.
@@ -85,6 +87,8 @@ class CpuRuntime final : public Runtime {
 
  private:
   friend class PooledBuffer;
+  std::unique_ptr<Memory> obtain(std::uint64_t size);
+  static std::unique_ptr<Memory> create(std::uint64_t size);
   void timed(std::string_view label, std::uint64_t begin);
   std::byte* part_of(std::string_view call, const BufferPtr& buffer, std::uint64_t offset,
                      std::uint64_t bytes) const;
