@@ -37,9 +37,10 @@ class KernelCache : public RuntimeExtension {
     return made;
   }
 
-  // A plan depends on the shapes: a program whose shapes never repeat must not fill the memory with
-  // them.
-  static constexpr std::size_t max_entries = 16384;
+  // An entry depends on the shapes, and keeps its kernel: a program whose shapes or kernels never
+  // repeat must not fill the memory with them. What is made again finds its kernel compiled, as
+  // long as the runtime has it.
+  static constexpr std::size_t max_entries = 4096;
 
  private:
   std::mutex mutex_;

@@ -59,6 +59,7 @@ Number literal(std::string_view text) {
   const std::string_view digits = hex ? text.substr(2) : text;
   std::int64_t whole = 0;
   const char* end = digits.data() + digits.size();
+  // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): with its end
   const auto [rest, error] = std::from_chars(digits.data(), end, whole, hex ? 16 : 10);
   const std::string_view suffix(rest, static_cast<std::size_t>(end - rest));
   if (error == std::errc() && suffix.empty()) return {"int", whole};

@@ -1,14 +1,23 @@
 #include "kiln/runtime/webgpu/bind_groups.hpp"
 
 #include <algorithm>
+#include <atomic>
 
 namespace kiln::wgpu {
+
+namespace {
+
+// One for all devices and caches: a bind group's key must not fit a layout made later.
+std::atomic<std::uint64_t> next_id = 1;
+
+}  // namespace
 
 std::shared_ptr<const GroupLayout> GroupLayouts::get(Gpu& gpu,
                                                      const std::vector<LayoutEntry>& entries) {
   const std::lock_guard lock(mutex_);
-  std::shared_ptr<const GroupLayout>& slot = layouts_[entries];
-  if (slot) return slot;
+  if (const auto found = layouts_.find(entries); found != layouts_.end()) {
+    if (auto known = found->second.lock()) return known;
+  }
   std::vector<WGPUBindGroupLayoutEntry> native(entries.size(), WGPU_BIND_GROUP_LAYOUT_ENTRY_INIT);
   for (std::size_t i = 0; i < entries.size(); ++i) {
     native[i].binding = entries[i].binding;
@@ -25,10 +34,14 @@ std::shared_ptr<const GroupLayout> GroupLayouts::get(Gpu& gpu,
   layout->handle =
       BindGroupLayoutHandle(wgpuDeviceCreateBindGroupLayout(gpu.device.get(), &descriptor));
   gpu.raise(scope.take(), "webgpu: cannot lay out bindings");
-  layout->id = layouts_.size();
+  layout->id = next_id.fetch_add(1, std::memory_order_relaxed);
   layout->entries = entries;
-  slot = std::move(layout);
-  return slot;
+  if (layouts_.size() >= room_) {
+    std::erase_if(layouts_, [](const auto& entry) { return entry.second.expired(); });
+    room_ = 64 + layouts_.size() * 2;
+  }
+  layouts_[entries] = layout;
+  return layout;
 }
 
 const CachedGroup* BindGroups::find(std::span<const std::uint64_t> key) const {

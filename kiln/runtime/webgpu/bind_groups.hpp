@@ -34,7 +34,8 @@ class GroupLayouts {
 
  private:
   std::mutex mutex_;
-  std::map<std::vector<LayoutEntry>, std::shared_ptr<const GroupLayout>> layouts_;
+  std::map<std::vector<LayoutEntry>, std::weak_ptr<const GroupLayout>> layouts_;
+  std::size_t room_ = 64;  // when those that no kernel has any more are forgotten
 };
 
 /// A bind group and the number that tells it from every other, also from one at the same address

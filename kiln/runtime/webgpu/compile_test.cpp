@@ -1,12 +1,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <thread>
 #include <vector>
 
 #include "kiln/runtime/webgpu/pipeline.hpp"
@@ -182,6 +185,97 @@ TEST_F(Compile, RefusesWorkgroupsAboveTheLimits) {
   EXPECT_THAT(refusal(lying), StartsWith("broken: "));
 }
 
+TEST_F(Compile, AWorkgroupOtherThanTheLaunchesIsRefusedWithBoth) {
+  KernelId id = map_id("x");
+  id.workgroup = {32, 1, 1};
+  EXPECT_THAT(refusal(id),
+              AllOf(StartsWith("broken: "), HasSubstr("(64, 1, 1)"), HasSubstr("[32, 1, 1]")));
+  id.source = "override threads: u32 = 64;\n" + id.source;
+  id.source.replace(id.source.find("workgroup_size(64)"), 18, "workgroup_size(threads / 2)");
+  EXPECT_EQ(value_of(id), 1);
+  id.constants = {{"threads", 128}};
+  EXPECT_THAT(refusal(id), AllOf(HasSubstr("(64, 1, 1)"), HasSubstr("[32, 1, 1]")));
+  id.workgroup = {64, 1, 1};
+  EXPECT_EQ(value_of(id), 1);
+}
+
+TEST_F(Compile, AConstantThatItsOverrideCannotHoldIsRefused) {
+  KernelId id = map_id("x + f32(amount)");
+  id.source = "override amount: i32 = 0;\n" + id.source;
+  id.constants = {{"amount", 1.5}};
+  EXPECT_THAT(refusal(id), AllOf(StartsWith("broken: "), HasSubstr("'amount'"), HasSubstr("1.5"),
+                                 HasSubstr("i32")));
+  id.constants = {{"amount", -3}};
+  EXPECT_EQ(value_of(id), -2);
+  id.constants = {{"amuont", 3}};
+  EXPECT_THAT(refusal(id), HasSubstr("'amuont'"));
+}
+
+/// A kernel with `count` floats of workgroup memory that gives 1 + the last of them.
+KernelId with_workgroup_memory(std::uint64_t count) {
+  KernelId id = map_id("x + shared_values[last]");
+  const std::string n = std::to_string(count);
+  id.source = "const last = " + n +
+              "u - 1u;\nvar<workgroup> shared_values: array<f32, last + 1u>;\n" + id.source;
+  id.source.replace(id.source.find("  let x ="), 0, "  shared_values[last] = 2.0;\n");
+  return id;
+}
+
+TEST_F(Compile, MoreWorkgroupMemoryThanTheAdapterHasIsRefusedWithBothNumbers) {
+  const std::uint64_t limit = runtime.limits().workgroup_bytes;
+  EXPECT_THAT(refusal(with_workgroup_memory(limit / 4 + 1)),
+              AllOf(StartsWith("broken: "), HasSubstr(std::to_string(limit + 16)),
+                    HasSubstr("has " + std::to_string(limit))));
+  EXPECT_EQ(value_of(with_workgroup_memory(limit / 4)), 3);
+}
+
+std::string repeat(const std::string& text, int times) {
+  std::string all;
+  for (int i = 0; i < times; ++i) all += text;
+  return all;
+}
+
+TEST_F(Compile, WhatNestsDeeperThanTheCompilerCanIsRefused) {
+  const auto deep = [](int n) {
+    const auto declared = [](const std::string& text) {
+      KernelId id = map_id("x");
+      id.source += text;
+      return id;
+    };
+    std::string chain = "const c0 = 1;\n";
+    for (int i = 1; i < n; ++i)
+      chain += "const c" + std::to_string(i) + " = c" + std::to_string(i - 1) + ";\n";
+    return std::vector<KernelId>{
+        map_id(repeat("(", n) + "x" + repeat(")", n)),
+        map_id("x" + repeat(" + x", n)),
+        map_id("x" + repeat(" * (x", n) + repeat(")", n)),
+        map_id(repeat("- ", n) + "x"),
+        map_id(repeat("abs(", n) + "x" + repeat(")", n)),
+        map_id("vec4(x)" + repeat(".xyzw", n) + ".x"),
+        declared("fn f() { " + repeat("{ ", n) + repeat("}", n) + " }"),
+        declared("fn f() { " + repeat("if (true) { ", n) + repeat("}", n) + " }"),
+        declared("fn f() { if (true) { } " + repeat("else if (true) { } ", n) + "}"),
+        declared("alias A = " + repeat("array<", n) + "f32" + repeat(", 1>", n) + ";"),
+        declared(chain),
+        declared("const a = " + repeat("!", n) + "true;"),
+    };
+  };
+  for (const KernelId& id : deep(20000))
+    EXPECT_THAT(refusal(id), AllOf(StartsWith("broken: "), HasSubstr("deep")))
+        << id.source.substr(0, 400);
+  // What is let through either compiles or is the compiler's to refuse.
+  for (const KernelId& id : deep(1300)) {
+    try {
+      EXPECT_NE(runtime.compile(id, "deep"), nullptr);
+    } catch (const KernelError&) {
+    }
+  }
+}
+
+TEST_F(Compile, ALongSumIsAccepted) {
+  EXPECT_EQ(value_of(map_id("x" + repeat(" + x", 3900))), 3901);
+}
+
 TEST_F(Compile, RefusesLayoutsThatTheAdapterCannotHave) {
   KernelId id = map_id("x");
   id.bindings.assign(runtime.limits().storage_buffers + 1, {});
@@ -349,22 +443,70 @@ TEST_F(Compile, DumpingTakesAnyLabelAndLeavesTheLaunchAlone) {
     EXPECT_NO_THROW(runtime.compile(map_id("x * 99.5 + " + std::to_string(nowhere.native().size())),
                                     labels[0]));
   }
-}
+  TEST(PipelineCache, OneThreadsCompilationHoldsUpNobodyElse) {
+    std::promise<void> begun;
+    std::promise<void> others_are_done;
+    PipelineCache cache([&](const KernelId& id, std::string_view) {
+      if (id.source == "slow") {
+        begun.set_value();
+        others_are_done.get_future().wait();
+      }
+      return std::make_shared<const Pipeline>();
+    });
+    KernelId known;
+    const auto first = cache.get(known, "known");
+    KernelId slow;
+    slow.source = "slow";
+    std::jthread compiling([&] { EXPECT_NE(cache.get(slow, "slow"), nullptr); });
+    begun.get_future().wait();
+    EXPECT_EQ(cache.get(known, "known"), first);
+    KernelId other;
+    other.source = "other";
+    EXPECT_NE(cache.get(other, "other"), nullptr);
+    others_are_done.set_value();
+  }
 
-TEST(NeededBytes, AreReadFromTheMessage) {
-  const auto needed = parse_needed_bytes(
-      "Shader global ResourceBinding { group: 1, binding: 12 } is not available in the pipeline "
-      "layout\n"
-      "Buffer structure size 256, added to one element of an unbound array, if it's the last "
-      "field, ended up greater "
-      "than the given `min_binding_size`, which is 4");
-  ASSERT_TRUE(needed);
-  EXPECT_EQ(needed->group, 1U);
-  EXPECT_EQ(needed->binding, 12U);
-  EXPECT_EQ(needed->bytes, 256U);
-  EXPECT_FALSE(parse_needed_bytes("ResourceBinding { group: 1, binding: 12 } is not available"));
-  EXPECT_FALSE(parse_needed_bytes(""));
-}
+  TEST(PipelineCache, CompilesOnceForAllWhoWantAKernelAndAgainAfterAFault) {
+    std::atomic<int> calls = 0;
+    PipelineCache cache([&](const KernelId&, std::string_view) {
+      if (calls.fetch_add(1) == 0) throw KernelError("not yet");
+      return std::make_shared<const Pipeline>();
+    });
+    EXPECT_THROW(cache.get({}, "a"), KernelError);
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 4; ++i) threads.emplace_back([&] { (void)cache.get({}, "a"); });
+    threads.clear();
+    EXPECT_EQ(calls, 2);
+  }
+
+  TEST(PipelineCache, KeepsThoseThatWereAskedForLast) {
+    PipelineCache cache(
+        [](const KernelId&, std::string_view) { return std::make_shared<const Pipeline>(); });
+    const KernelId wanted;
+    const auto first = cache.get(wanted, "wanted");
+    for (std::size_t i = 0; i < PipelineCache::most + 100; ++i) {
+      KernelId id;
+      id.source = std::to_string(i);
+      (void)cache.get(id, "another");
+      EXPECT_EQ(cache.get(wanted, "wanted"), first);
+    }
+    EXPECT_EQ(cache.kept(), PipelineCache::most);
+  }
+
+  TEST(NeededBytes, AreReadFromTheMessage) {
+    const auto needed = parse_needed_bytes(
+        "Shader global ResourceBinding { group: 1, binding: 12 } is not available in the pipeline "
+        "layout\n"
+        "Buffer structure size 256, added to one element of an unbound array, if it's the last "
+        "field, ended up greater "
+        "than the given `min_binding_size`, which is 4");
+    ASSERT_TRUE(needed);
+    EXPECT_EQ(needed->group, 1U);
+    EXPECT_EQ(needed->binding, 12U);
+    EXPECT_EQ(needed->bytes, 256U);
+    EXPECT_FALSE(parse_needed_bytes("ResourceBinding { group: 1, binding: 12 } is not available"));
+    EXPECT_FALSE(parse_needed_bytes(""));
+  }
 
 }  // namespace
 }  // namespace kiln::wgpu

@@ -157,10 +157,6 @@ void Gpu::check_alive() {
   raise(scope.take(), "webgpu: the device does not answer");
 }
 
-void Gpu::wait(const WGPUSubmissionIndex* submission) const {
-  wgpuDevicePoll(device.get(), 1, submission);
-}
-
 std::shared_ptr<Gpu> open_gpu(const Adapter& adapter, const Opening& opening) {
   WGPULimits raw = WGPU_LIMITS_INIT;
   const auto require_limits = [&](WGPUStatus status) {
@@ -171,6 +167,7 @@ std::shared_ptr<Gpu> open_gpu(const Adapter& adapter, const Opening& opening) {
   require_limits(wgpuAdapterGetLimits(adapter.handle.get(), &raw));
   auto gpu = std::make_shared<Gpu>();
   gpu->adapter = adapter.info.name;
+  gpu->patience = opening.patience;
   const bool software = adapter.info.kind == AdapterKind::cpu;
   const std::vector<WGPUFeatureName> features =
       choose_features(adapter.handle.get(), opening, software);

@@ -1,8 +1,11 @@
 #pragma once
 #include <atomic>
+#include <chrono>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -48,14 +51,25 @@ class DeviceReports {
 /// callback for it.
 bool is_loss(std::string_view message);
 
+/// Number of a submission to a device's queue, from 1 on, in order.
+using Submission = std::uint64_t;
+
 /// One opened device with its queue. Outlives everything made on it: whatever wgpu-native may still
 /// call refers to it.
 struct Gpu {
+  Gpu() = default;
+  Gpu(const Gpu&) = delete;
+  Gpu& operator=(const Gpu&) = delete;
+  /// Waits for what was submitted. A device that does not answer is never released: wgpu-native
+  /// would end the process.
+  ~Gpu();
+
   DeviceReports reports;
   std::string adapter;
   Limits limits;
   NativeLimits native;
   double nanoseconds_per_tick = 1;
+  std::chrono::milliseconds patience{0};
   DeviceHandle device;
   QueueHandle queue;  // after the device: released before it
 
@@ -69,14 +83,42 @@ struct Gpu {
   /// Throws if the device was lost. It says so only when asked for something; some calls end the
   /// process instead.
   void check_alive();
-  /// Waits until `submission` is done, or all of them.
-  void wait(const WGPUSubmissionIndex* submission = nullptr) const;
+
+  /// Submits to the queue.
+  Submission submit(std::span<const WGPUCommandBuffer> commands);
+  [[nodiscard]] Submission submitted() const { return submitted_.load(std::memory_order_acquire); }
+  [[nodiscard]] Submission done() const { return done_.load(std::memory_order_acquire); }
+  /// Waits until `submission` is done. Throws DeviceError where the device was lost, or finished
+  /// nothing for as long as `patience`: it counts as lost then.
+  void wait(Submission submission);
+  /// Waits until all that was submitted is done.
+  void wait() { wait(submitted()); }
+  /// Waits until `ready()`, in the same way. What it waits for must come with a submission.
+  void wait_until(const std::function<bool()>& ready);
+  /// The device counts as lost from here on: `what` did not end within `patience`. Throws.
+  [[noreturn]] void give_up(std::string_view what);
+  /// Waits until all is done, `patience` at most in all; for the end of the device or the process.
+  /// Says whether it is.
+  bool finish() noexcept;
+
+ private:
+  static void on_done(WGPUQueueWorkDoneStatus status, WGPUStringView message, void* gpu,
+                      void* submission);
+
+  std::atomic<Submission> submitted_ = 0;
+  std::atomic<Submission> done_ = 0;
+  std::atomic<bool> stuck_ = false;
 };
+
+/// How long a device may take for one submission before it counts as lost: the environment variable
+/// KILN_DEVICE_TIMEOUT in seconds, else 120. Throws DeviceError where that is no number above 0.
+std::chrono::milliseconds patience_by_environment();
 
 /// How a device is opened.
 struct Opening {
   bool f16 = true;        ///< with f16 where the adapter has it
   bool portable = false;  ///< with no more than the standard's default limits, and no extension
+  std::chrono::milliseconds patience{120'000};
 };
 
 /// Opens `adapter` with its own limits and the features kiln uses, unless told otherwise. Throws

@@ -4,6 +4,8 @@
 #include <cstdlib>
 
 #include "kiln/kernel/spirv_module.hpp"
+#include "kiln/kernel/wgsl_module.hpp"
+#include "kiln/runtime/webgpu/compile_thread.hpp"
 #include "kiln/runtime/webgpu/pipeline.hpp"
 #include "kiln/support/error.hpp"
 
@@ -31,17 +33,58 @@ void check_workgroup(const KernelId& id, std::string_view label, const Limits& l
   }
 }
 
-void check_module(const KernelId& id, std::string_view label) {
-  SpirvModule module;
+/// What `read` gives; its errors get the label.
+template <class F>
+auto labelled(std::string_view label, F read) {
   try {
-    module = read_spirv(id.words);
+    return read();
   } catch (const KernelError& error) {
     refuse(label, "{}", error.what());
   }
+}
+
+void check_depth(std::uint64_t depth, std::string_view label) {
+  if (depth <= most_kernel_depth) return;
+  refuse(label,
+         "its source nests {} deep (brackets, blocks, operators or `else if`s in a row, or "
+         "declarations), which may be more than a compiler can take; at most {} are accepted",
+         depth, most_kernel_depth);
+}
+
+// Drivers are not reliable here: one hangs, another takes what it says that it has not.
+void check_workgroup_memory(std::uint64_t bytes, std::string_view label, const Limits& limits) {
+  if (bytes <= limits.workgroup_bytes) return;
+  refuse(label, "uses {} bytes of workgroup memory; the adapter has {}", bytes,
+         limits.workgroup_bytes);
+}
+
+void check_module(const KernelId& id, std::string_view label, const Limits& limits) {
+  const SpirvModule module = labelled(label, [&] { return read_spirv(id.words, id.constants); });
   // Nobody would give them: they would be zero.
   if (module.push_constants) {
     refuse(label, "the SPIR-V module has push constants; params are a uniform block");
   }
+  check_depth(module.depth, label);
+  check_workgroup_memory(module.workgroup_bytes, label, limits);
+}
+
+void check_text(const KernelId& id, std::string_view label, const Limits& limits) {
+  check_depth(wgsl_depth(wgsl_tokens(id.source)), label);
+  const WgslModule module(id.source);
+  const auto size = labelled(label, [&] {
+    module.check_constants(id.constants);
+    return module.workgroup_size(id.entry, id.constants);
+  });
+  if (size) {
+    const auto& said = id.workgroup;
+    if (!std::ranges::equal(*size, said)) {
+      refuse(label, "its source says @workgroup_size({}, {}, {}), its launch [{}, {}, {}]",
+             (*size)[0], (*size)[1], (*size)[2], said[0], said[1], said[2]);
+    }
+  }
+  const std::uint64_t bytes =
+      labelled(label, [&] { return module.workgroup_bytes(id.entry, id.constants); });
+  check_workgroup_memory(bytes, label, limits);
 }
 
 void check_metadata(const KernelId& id, std::string_view label, const Limits& limits,
@@ -87,8 +130,9 @@ void check_slots(const KernelId& id, std::string_view label, const Limits& limit
 
 void check_kernel(const KernelId& id, std::string_view label, const Limits& limits,
                   const NativeLimits& native) {
-  if (id.language == Language::spirv) check_module(id, label);
   check_workgroup(id, label, limits);
+  if (id.language == Language::spirv) check_module(id, label, limits);
+  if (id.language == Language::wgsl) check_text(id, label, limits);
   check_metadata(id, label, limits, native);
   check_slots(id, label, limits, native);
 }

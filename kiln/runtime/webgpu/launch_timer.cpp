@@ -93,7 +93,8 @@ std::vector<std::uint64_t> LaunchTimer::read_queries(std::uint32_t count) {
   const std::uint64_t bytes = count * sizeof(std::uint64_t);
   recorder_.resolve(queries_.get(), count, resolved_.get());
   recorder_.copy_out(resolved_.get(), 0, readable_.get(), bytes);
-  Mapping mapping(gpu_, readable_.get(), bytes, recorder_.flush_and_restart());
+  recorder_.flush_and_restart();
+  Mapping mapping(gpu_, readable_.get(), bytes);
   std::vector<std::uint64_t> ticks(count);
   std::memcpy(ticks.data(), mapping.wait().data(), bytes);
   return ticks;

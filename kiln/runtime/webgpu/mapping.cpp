@@ -2,14 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <thread>
-
 #include "kiln/support/error.hpp"
 
 namespace kiln::wgpu {
 
-Mapping::Mapping(Gpu& gpu, WGPUBuffer buffer, std::uint64_t bytes, WGPUSubmissionIndex submission)
-    : gpu_(gpu), buffer_(buffer), bytes_(bytes), submission_(submission) {
+Mapping::Mapping(Gpu& gpu, WGPUBuffer buffer, std::uint64_t bytes)
+    : gpu_(gpu), buffer_(buffer), bytes_(bytes) {
   WGPUBufferMapCallbackInfo callback = WGPU_BUFFER_MAP_CALLBACK_INFO_INIT;
   callback.mode = WGPUCallbackMode_AllowProcessEvents;
   callback.callback = on_mapped;
@@ -20,17 +18,14 @@ Mapping::Mapping(Gpu& gpu, WGPUBuffer buffer, std::uint64_t bytes, WGPUSubmissio
 }
 
 Mapping::~Mapping() {
+  const NativeSection section(std::nothrow);
+  if (!section) return;
   ErrorScope scope(gpu_);  // unmapping what was never mapped is fine here
   wgpuBufferUnmap(buffer_);
 }
 
 std::span<const std::byte> Mapping::wait() {
-  while (!outcome_->done.load(std::memory_order_acquire)) {
-    gpu_.wait(&submission_);
-    if (outcome_->done.load(std::memory_order_acquire)) break;
-    gpu_.check();
-    std::this_thread::yield();  // another thread has polled and is about to call back
-  }
+  gpu_.wait_until([this] { return outcome_->done.load(std::memory_order_acquire); });
   if (outcome_->status != WGPUMapAsyncStatus_Success) {
     gpu_.check();
     throw DeviceError(

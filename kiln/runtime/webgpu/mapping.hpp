@@ -13,9 +13,9 @@ namespace kiln::wgpu {
 /// A buffer on its way into host memory.
 class Mapping {
  public:
-  /// Asks for the first `bytes` of `buffer`, once `submission` is done. The buffer must outlive the
-  /// mapping.
-  Mapping(Gpu& gpu, WGPUBuffer buffer, std::uint64_t bytes, WGPUSubmissionIndex submission);
+  /// Asks for the first `bytes` of `buffer`, once all that was submitted is done. The buffer must
+  /// outlive the mapping.
+  Mapping(Gpu& gpu, WGPUBuffer buffer, std::uint64_t bytes);
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;
   /// Unmaps; also where nobody waited.
@@ -36,7 +36,6 @@ class Mapping {
   Gpu& gpu_;
   WGPUBuffer buffer_;
   std::uint64_t bytes_;
-  WGPUSubmissionIndex submission_;
   std::shared_ptr<Outcome> outcome_ = std::make_shared<Outcome>();
 };
 

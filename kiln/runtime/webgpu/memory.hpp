@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 
+#include "kiln/runtime/host_memory.hpp"
 #include "kiln/runtime/memory_pool.hpp"
 #include "kiln/runtime/webgpu/native.hpp"
 
@@ -9,6 +10,7 @@ namespace kiln::wgpu {
 /// One buffer of wgpu-native. Never a slice of one: slices would meet as input and output of a
 /// launch.
 struct Memory {
+  HostClaim claim;  ///< of a software adapter, whose memory is the host's
   BufferHandle buffer;
   std::uint64_t size = 0;
   std::uint64_t id = 0;

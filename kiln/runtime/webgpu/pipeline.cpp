@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "kiln/runtime/trace.hpp"
+#include "kiln/runtime/webgpu/compile_thread.hpp"
 #include "kiln/support/error.hpp"
 
 namespace kiln::wgpu {
@@ -112,42 +113,80 @@ bool learn_size(const Fault& fault, const KernelId& id, std::vector<std::uint64_
   return false;
 }
 
+void compile_into(Pipeline& pipeline, GroupLayouts& layouts, const KernelId& id) {
+  Gpu& gpu = *pipeline.gpu;
+  const ShaderModuleHandle module = make_module(gpu, id, pipeline.label);
+  // How much a binding needs shows only in the fault of a layout that grants less. Known sizes let
+  // a launch refuse a buffer that is too small; left unknown, the whole batch would fail for it. A
+  // fault comes before the driver's compiler.
+  pipeline.min_bytes.assign(id.bindings.size(), 4);
+  while (true) {
+    pipeline.groups = make_groups(gpu, layouts, id, pipeline.min_bytes);
+    ErrorScope scope(gpu);
+    pipeline.handle = make_handle(gpu, id, pipeline.label, module.get(), pipeline.groups);
+    auto fault = scope.take();
+    if (!fault) return;
+    if (!learn_size(*fault, id, pipeline.min_bytes)) refuse(gpu, id, pipeline.label, *fault);
+  }
+}
+
 }  // namespace
 
 std::shared_ptr<const Pipeline> compile_pipeline(const std::shared_ptr<Gpu>& gpu,
-                                                 GroupLayouts& layouts, const KernelId& id,
-                                                 std::string_view label) {
-  const ShaderModuleHandle module = make_module(*gpu, id, label);
+                                                 const std::shared_ptr<GroupLayouts>& layouts,
+                                                 const KernelId& id, std::string_view label) {
   auto pipeline = std::make_shared<Pipeline>();
   pipeline->gpu = gpu;
   pipeline->label = label;
   pipeline->slots = id.bindings;
   pipeline->metadata_bytes = id.metadata_bytes;
   pipeline->metadata_immediate = id.metadata_immediate;
-  // How much a binding needs shows only in the fault of a layout that grants less. Known sizes let
-  // a launch refuse a buffer that is too small; left unknown, the whole batch would fail for it. A
-  // fault comes before the driver's compiler.
-  pipeline->min_bytes.assign(id.bindings.size(), 4);
-  while (true) {
-    pipeline->groups = make_groups(*gpu, layouts, id, pipeline->min_bytes);
-    ErrorScope scope(*gpu);
-    pipeline->handle = make_handle(*gpu, id, label, module.get(), pipeline->groups);
-    auto fault = scope.take();
-    if (!fault) return pipeline;
-    if (!learn_size(*fault, id, pipeline->min_bytes)) refuse(*gpu, id, label, *fault);
-  }
+  on_compile_thread(*gpu, pipeline->label,
+                    [pipeline, layouts, id] { compile_into(*pipeline, *layouts, id); });
+  return pipeline;
 }
 
+PipelineCache::PipelineCache(const std::shared_ptr<Gpu>& gpu)
+    : compile_([gpu, layouts = std::make_shared<GroupLayouts>()](const KernelId& id,
+                                                                 std::string_view label) {
+        check_kernel(id, label, gpu->limits, gpu->native);
+        dump_kernel(id, label);
+        auto pipeline = compile_pipeline(gpu, layouts, id, label);
+        dump_layout(id, label);
+        return pipeline;
+      }) {}
+
 std::shared_ptr<const Pipeline> PipelineCache::get(const KernelId& id, std::string_view label) {
-  const std::lock_guard lock(mutex_);
-  if (const auto found = pipelines_.find(id); found != pipelines_.end()) return found->second;
+  const std::shared_ptr<Entry> entry = entry_of(id);
+  const std::lock_guard lock(entry->compiling);
+  if (entry->pipeline) return entry->pipeline;
   const TraceSpan span("compile", label);
-  check_kernel(id, label, gpu_->limits, gpu_->native);
-  dump_kernel(id, label);
-  auto pipeline = compile_pipeline(gpu_, layouts_, id, label);
-  dump_layout(id, label);
+  entry->pipeline = compile_(id, label);
+  libraries_may_have_changed();
   compiled_.fetch_add(1, std::memory_order_relaxed);
-  return pipelines_.emplace(id, std::move(pipeline)).first->second;
+  return entry->pipeline;
+}
+
+std::shared_ptr<PipelineCache::Entry> PipelineCache::entry_of(const KernelId& id) {
+  const std::lock_guard lock(mutex_);
+  auto found = entries_.find(id);
+  if (found == entries_.end()) {
+    make_room();
+    found = entries_.emplace(id, std::make_shared<Entry>()).first;
+  }
+  found->second->asked = ++clock_;
+  return found->second;
+}
+
+void PipelineCache::make_room() {
+  if (entries_.size() < most) return;
+  const auto asked = [](const auto& entry) { return entry.second->asked; };
+  entries_.erase(std::ranges::min_element(entries_, {}, asked));
+}
+
+std::size_t PipelineCache::kept() const {
+  const std::lock_guard lock(mutex_);
+  return entries_.size();
 }
 
 bool PipelineCache::Same::operator()(const KernelId& a, const KernelId& b) const {

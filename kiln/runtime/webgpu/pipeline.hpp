@@ -2,6 +2,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -38,17 +39,36 @@ class Pipeline final : public CompiledKernel {
   bool metadata_immediate = false;
 };
 
-/// Compiles kernels, each once. Safe to use from several threads.
+/// Compiles without looking for what was compiled before. Throws KernelError whose text begins with
+/// `label`.
+std::shared_ptr<const Pipeline> compile_pipeline(const std::shared_ptr<Gpu>& gpu,
+                                                 const std::shared_ptr<GroupLayouts>& layouts,
+                                                 const KernelId& id, std::string_view label);
+
+/// Compiles kernels, each once, and keeps those that were asked for last. Safe to use from several
+/// threads: one that compiles holds up only those that want the same kernel.
 class PipelineCache {
  public:
-  explicit PipelineCache(std::shared_ptr<Gpu> gpu) : gpu_(std::move(gpu)) {}
+  using Compile =
+      std::function<std::shared_ptr<const Pipeline>(const KernelId&, std::string_view label)>;
 
-  /// Throws KernelError whose text begins with `label`.
+  explicit PipelineCache(const std::shared_ptr<Gpu>& gpu);
+  explicit PipelineCache(Compile compile) : compile_(std::move(compile)) {}
+
   std::shared_ptr<const Pipeline> get(const KernelId& id, std::string_view label);
-  [[nodiscard]] GroupLayouts& layouts() { return layouts_; }
   [[nodiscard]] std::uint64_t compiled() const { return compiled_.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::size_t kept() const;
+
+  /// Beyond this many the one that was not asked for longest goes; whoever still holds it keeps it.
+  /// On a software adapter a small one takes some 130 KB.
+  static constexpr std::size_t most = 1024;
 
  private:
+  struct Entry {
+    std::mutex compiling;
+    std::shared_ptr<const Pipeline> pipeline;
+    std::uint64_t asked = 0;
+  };
   struct Hash {
     std::size_t operator()(const KernelId& id) const { return hash_value(id); }
   };
@@ -56,17 +76,15 @@ class PipelineCache {
     bool operator()(const KernelId& a, const KernelId& b) const;
   };
 
-  std::shared_ptr<Gpu> gpu_;
-  GroupLayouts layouts_;
-  std::atomic<std::uint64_t> compiled_ = 0;
-  std::mutex mutex_;
-  std::unordered_map<KernelId, std::shared_ptr<const Pipeline>, Hash, Same> pipelines_;
-};
+  std::shared_ptr<Entry> entry_of(const KernelId& id);
+  void make_room();
 
-/// Compiles without looking for what was compiled before.
-std::shared_ptr<const Pipeline> compile_pipeline(const std::shared_ptr<Gpu>& gpu,
-                                                 GroupLayouts& layouts, const KernelId& id,
-                                                 std::string_view label);
+  Compile compile_;
+  std::atomic<std::uint64_t> compiled_ = 0;
+  mutable std::mutex mutex_;  // never held while something is compiled
+  std::unordered_map<KernelId, std::shared_ptr<Entry>, Hash, Same> entries_;
+  std::uint64_t clock_ = 0;
+};
 
 /// Throws KernelError for what the adapter cannot have.
 void check_kernel(const KernelId& id, std::string_view label, const Limits& limits,

@@ -48,9 +48,9 @@ BufferHandle make_buffer(Gpu& gpu, WGPUBufferUsage usage) {
 }
 
 Found count(const std::shared_ptr<Gpu>& gpu, bool subgroups) {
-  GroupLayouts layouts;
   const auto pipeline =
-      compile_pipeline(gpu, layouts, counting_kernel(subgroups), "webgpu: probe of the adapter");
+      compile_pipeline(gpu, std::make_shared<GroupLayouts>(), counting_kernel(subgroups),
+                       "webgpu: probe of the adapter");
   ErrorScope scope(*gpu);
   const BufferHandle words = make_buffer(
       *gpu, WGPUBufferUsage_Storage | WGPUBufferUsage_CopySrc | WGPUBufferUsage_CopyDst);
@@ -78,8 +78,8 @@ Found count(const std::shared_ptr<Gpu>& gpu, bool subgroups) {
   wgpuCommandEncoderCopyBufferToBuffer(encoder.get(), words.get(), 0, back.get(), 0, sizeof found);
   const CommandBufferHandle commands(wgpuCommandEncoderFinish(encoder.get(), nullptr));
   const WGPUCommandBuffer submitted = commands.get();
-  const WGPUSubmissionIndex submission = wgpuQueueSubmitForIndex(gpu->queue.get(), 1, &submitted);
-  Mapping mapping(*gpu, back.get(), sizeof found, submission);
+  gpu->submit({&submitted, 1});
+  Mapping mapping(*gpu, back.get(), sizeof found);
   std::memcpy(&found, mapping.wait().data(), sizeof found);
   return found;
 }
@@ -88,6 +88,8 @@ Found count(const std::shared_ptr<Gpu>& gpu, bool subgroups) {
 
 void probe(const std::shared_ptr<Gpu>& gpu) {
   const auto feature = static_cast<WGPUFeatureName>(WGPUNativeFeature_Subgroup);
+  const NativeSection section(std::nothrow);
+  if (!section) return;  // the process ends
   try {
     const Found found = count(gpu, wgpuDeviceHasFeature(gpu->device.get(), feature) != 0);
     gpu->limits.loop_rounds = found.rounds == rounds ? 0 : found.rounds;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "kiln/runtime/trace.hpp"
 
@@ -11,10 +12,12 @@ namespace {
 constexpr std::uint64_t staging_bytes = 4 << 20;
 constexpr std::uint64_t ring_bytes = 1 << 20;
 // Small batches after a wait get the device going early; large ones save submits.
-constexpr std::uint32_t first_batch = 32;
 constexpr std::uint32_t largest_batch = 512;
-// wgpu-native stages a queued write in memory of its own.
-constexpr std::uint64_t large_write_step = 256 << 20;
+
+// A device is given up where one batch does not end: so it must not hold too much work. A software
+// adapter may need seconds for a launch.
+std::uint32_t first_batch(const Limits& limits) { return limits.cpu ? 8 : 32; }
+constexpr std::uint64_t large_write_step = 64 << 20;
 
 }  // namespace
 
@@ -52,7 +55,7 @@ Recorder::Recorder(Gpu& gpu)
     : gpu_(gpu),
       staging_(gpu, WGPUBufferUsage_CopySrc, staging_bytes),
       ring_(gpu, WGPUBufferUsage_Uniform, ring_bytes),
-      batch_limit_(first_batch) {}
+      batch_limit_(first_batch(gpu.limits)) {}
 
 void Recorder::copy_in(Memory& to, std::uint64_t offset, std::span<const std::byte> data) {
   auto at = staging_.append(data, 4);
@@ -72,11 +75,22 @@ void Recorder::copy_in_large(Memory& to, std::uint64_t offset, std::span<const s
   for (std::uint64_t done = 0; done < data.size(); done += large_write_step) {
     const auto part =
         data.subspan(done, std::min<std::uint64_t>(large_write_step, data.size() - done));
+    stage(part.size());
     wgpuQueueWriteBuffer(gpu_.queue.get(), to.buffer.get(), offset + done, part.data(),
                          part.size());
   }
-  queued_writes_ = true;
   gpu_.raise(scope.take(), "webgpu: cannot upload");
+}
+
+void Recorder::stage(std::uint64_t bytes) {
+  if (queued_bytes_ + bytes > large_write_step) flush();
+  while (!staged_.empty() && (gpu_.done() >= staged_.front().submission ||
+                              staged_bytes_ + queued_bytes_ + bytes > most_staged)) {
+    gpu_.wait(staged_.front().submission);
+    staged_bytes_ -= staged_.front().bytes;
+    staged_.pop_front();
+  }
+  queued_bytes_ += bytes;
 }
 
 void Recorder::clear(Memory& memory, std::uint64_t offset, std::uint64_t bytes) {
@@ -96,7 +110,7 @@ void Recorder::resolve(WGPUQuerySet queries, std::uint32_t count, WGPUBuffer to)
 std::uint32_t Recorder::begin_launch(std::span<const std::byte> ring_data) {
   if (recorded_ >= batch_limit_) {
     flush();
-    batch_limit_ = std::min(batch_limit_ * 2, largest_batch);
+    grow_batches();
   }
   if (ring_data.empty()) return 0;
   auto at = ring_.append(ring_data, gpu_.native.uniform_alignment);
@@ -193,8 +207,8 @@ void Recorder::end_pass() {
   pass_.reset();
 }
 
-WGPUSubmissionIndex Recorder::flush() {
-  if (!main_ && !prologue_ && !queued_writes_) return last_;
+Submission Recorder::flush() {
+  if (!main_ && !prologue_ && queued_bytes_ == 0) return last_;
   const TraceSpan span("submit");
   if (!main_ && !prologue_) gpu_.check_alive();
   // A fault of anything recorded, and a lost device, show here at the latest. A submit would end
@@ -217,8 +231,8 @@ WGPUSubmissionIndex Recorder::flush() {
   return last_;
 }
 
-WGPUSubmissionIndex Recorder::flush_and_restart() {
-  batch_limit_ = first_batch;
+Submission Recorder::flush_and_restart() {
+  batch_limit_ = first_batch(gpu_.limits);
   return flush();
 }
 
@@ -228,20 +242,24 @@ void Recorder::submit(std::optional<Fault> fault, std::span<const WGPUCommandBuf
   timed_ = nullptr;
   gpu_.raise(std::move(fault),
              "webgpu: the device refused work that was recorded, and all that came with it");
-  last_ = wgpuQueueSubmitForIndex(gpu_.queue.get(), commands.size(), commands.data());
-  queued_writes_ = false;
+  last_ = gpu_.submit(commands);
+  if (queued_bytes_ != 0) staged_.push_back({last_, queued_bytes_});
+  staged_bytes_ += std::exchange(queued_bytes_, 0);
   ++submits_;
   bound_flight();
 }
 
 void Recorder::bound_flight() {
   // A program that never reads must not queue without end.
-  WGPUSubmissionIndex& slot = in_flight_[submits_ % most_in_flight];
-  if (slot != 0) {
-    const TraceSpan span("wait for room in the queue");
-    gpu_.wait(&slot);
-  }
-  slot = last_;
+  if (last_ <= most_in_flight || gpu_.done() >= last_ - most_in_flight) return;
+  const TraceSpan span("wait for room in the queue");
+  gpu_.wait(last_ - most_in_flight);
+}
+
+// Larger batches are for a device that waits for the host. One that is behind is busy as it is.
+void Recorder::grow_batches() {
+  constexpr Submission behind = 2;
+  if (gpu_.done() + behind >= last_) batch_limit_ = std::min(batch_limit_ * 2, largest_batch);
 }
 
 }  // namespace kiln::wgpu

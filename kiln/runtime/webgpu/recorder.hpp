@@ -2,6 +2,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <span>
 #include <string>
@@ -46,7 +47,9 @@ class Recorder {
   /// Queues a copy of `data`, at most `copy_in_limit` bytes. Offset and size are multiples of 4.
   static constexpr std::size_t copy_in_limit = 64 << 10;
   void copy_in(Memory& to, std::uint64_t offset, std::span<const std::byte> data);
-  /// The same for any size.
+  /// The same for any size. wgpu-native stages such a write in memory of its own until it is done:
+  /// `most_staged` bytes at once, then this waits for earlier ones.
+  static constexpr std::uint64_t most_staged = 256 << 20;
   void copy_in_large(Memory& to, std::uint64_t offset, std::span<const std::byte> data);
   void clear(Memory& memory, std::uint64_t offset, std::uint64_t bytes);
   void copy_out(WGPUBuffer from, std::uint64_t offset, WGPUBuffer to, std::uint64_t bytes);
@@ -71,9 +74,9 @@ class Recorder {
 
   [[nodiscard]] WGPUBuffer ring() { return ring_.buffer(); }
   /// Submits what was recorded.
-  WGPUSubmissionIndex flush();
+  Submission flush();
   /// The same where somebody will wait for it: the batches after it start small again.
-  WGPUSubmissionIndex flush_and_restart();
+  Submission flush_and_restart();
   [[nodiscard]] std::uint64_t submits() const { return submits_; }
 
  private:
@@ -89,7 +92,9 @@ class Recorder {
   WGPUCommandEncoder encoder_for_copy(Memory& to);
   void end_pass();
   void submit(std::optional<Fault> fault, std::span<const WGPUCommandBuffer> commands);
+  void stage(std::uint64_t bytes);
   void bound_flight();
+  void grow_batches();
 
   Gpu& gpu_;
   Arena staging_;
@@ -103,13 +108,18 @@ class Recorder {
   std::uint32_t timed_first_ = 0;
 
   std::uint64_t batch_ = 1;
-  bool queued_writes_ = false;  // wgpu-native holds writes that no submit has started yet
+  struct Staged {
+    Submission submission = 0;
+    std::uint64_t bytes = 0;
+  };
+  std::uint64_t queued_bytes_ = 0;  // of writes that no submit has started yet
+  std::deque<Staged> staged_;       // of submitted ones that may not be done
+  std::uint64_t staged_bytes_ = 0;
   std::uint32_t recorded_ = 0;  // launches in the open batch
   std::uint32_t batch_limit_;
   std::uint64_t submits_ = 0;
   static constexpr std::size_t most_in_flight = 32;
-  std::array<WGPUSubmissionIndex, most_in_flight> in_flight_{};
-  WGPUSubmissionIndex last_ = 0;
+  Submission last_ = 0;
 };
 
 }  // namespace kiln::wgpu

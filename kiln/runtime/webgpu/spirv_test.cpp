@@ -110,7 +110,7 @@ TEST_F(Spirv, OneWordMakesAnotherKernel) {
 TEST_F(Spirv, AConstantThatTheModuleLacksIsAnError) {
   KernelId id = scale_id();
   id.constants = {{"4", 1}};
-  EXPECT_THAT(refusal(id), AllOf(StartsWith("broken: "), HasSubstr("'4' not found")));
+  EXPECT_THAT(refusal(id), AllOf(StartsWith("broken: "), HasSubstr("constant '4'")));
 }
 
 TEST_F(Spirv, AMissingEntryPointIsAnError) {

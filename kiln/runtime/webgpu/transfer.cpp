@@ -56,6 +56,7 @@ struct WebGpuRuntime::Patch {
 
 void WebGpuRuntime::write(const BufferPtr& buffer, std::uint64_t offset,
                           std::span<const std::byte> data) {
+  const NativeSection section;
   gpu_->check();
   Memory& memory = memory_of("write", buffer, offset, data.size());
   if (data.empty()) return;
@@ -63,11 +64,13 @@ void WebGpuRuntime::write(const BufferPtr& buffer, std::uint64_t offset,
   const std::uint64_t end = offset + data.size();
   const std::uint64_t words_begin = std::min(word_ceil(offset), end);
   const std::uint64_t words_end = std::max(word_floor(end), words_begin);
+  const bool whole = words_begin == offset && words_end == end;
+  const std::shared_ptr<const Pipeline> kernel = whole ? nullptr : patch_kernel();
   const std::lock_guard lock(mutex_);
   gpu_->check();
-  write_part(memory, offset, data.first(words_begin - offset));
+  write_part(kernel.get(), memory, offset, data.first(words_begin - offset));
   write_words(memory, words_begin, data.subspan(words_begin - offset, words_end - words_begin));
-  write_part(memory, words_end, data.subspan(words_end - offset));
+  write_part(kernel.get(), memory, words_end, data.subspan(words_end - offset));
 }
 
 void WebGpuRuntime::write_words(Memory& memory, std::uint64_t offset,
@@ -80,7 +83,7 @@ void WebGpuRuntime::write_words(Memory& memory, std::uint64_t offset,
   }
 }
 
-void WebGpuRuntime::write_part(Memory& memory, std::uint64_t offset,
+void WebGpuRuntime::write_part(const Pipeline* kernel, Memory& memory, std::uint64_t offset,
                                std::span<const std::byte> data) {
   if (data.empty()) return;
   std::array<std::byte, 4> word{};
@@ -91,11 +94,12 @@ void WebGpuRuntime::write_part(Memory& memory, std::uint64_t offset,
   Patch part{.first = static_cast<std::uint32_t>(offset / 4), .count = 1};
   std::memcpy(&part.word, word.data(), 4);
   std::memcpy(&part.mask, mask.data(), 4);
-  patch(memory, part);
+  patch(*kernel, memory, part);
 }
 
 void WebGpuRuntime::fill(const BufferPtr& buffer, std::uint64_t offset, std::uint64_t bytes,
                          std::uint32_t word) {
+  const NativeSection section;
   gpu_->check();
   Memory& memory = memory_of("fill", buffer, offset, bytes);
   if (offset % 4 != 0 || bytes % 4 != 0) {
@@ -103,31 +107,34 @@ void WebGpuRuntime::fill(const BufferPtr& buffer, std::uint64_t offset, std::uin
         fmt::format("webgpu: fill: offset {} and size {} must be multiples of 4", offset, bytes));
   }
   if (bytes == 0) return;
+  const bool never_patched = word == 0 && bytes >= large_clear;
+  const std::shared_ptr<const Pipeline> kernel = never_patched ? nullptr : patch_kernel();
   const std::lock_guard lock(mutex_);
   gpu_->check();
-  if (word == 0 && (bytes >= large_clear || !recorder_.used(memory))) {
+  if (never_patched || (word == 0 && !recorder_.used(memory))) {
     recorder_.clear(memory, offset, bytes);
   } else {
-    patch(memory, {.first = static_cast<std::uint32_t>(offset / 4),
-                   .count = static_cast<std::uint32_t>(bytes / 4),
-                   .word = word});
+    patch(*kernel, memory,
+          {.first = static_cast<std::uint32_t>(offset / 4),
+           .count = static_cast<std::uint32_t>(bytes / 4),
+           .word = word});
   }
 }
 
-void WebGpuRuntime::patch(Memory& memory, const Patch& patch) {
-  const Pipeline& kernel = patch_kernel();
+void WebGpuRuntime::patch(const Pipeline& kernel, Memory& memory, const Patch& patch) {
   const Operand operand{.memory = &memory, .id = memory.id, .offset = 0, .size = memory.size};
   const std::uint32_t groups =
       std::min((patch.count - 1) / 256 + 1, std::min(4096U, gpu_->limits.workgroups));
   record(kernel, {&operand, 1}, std::as_bytes(std::span(&patch, 1)), {groups, 1, 1});
 }
 
-const Pipeline& WebGpuRuntime::patch_kernel() {
+std::shared_ptr<const Pipeline> WebGpuRuntime::patch_kernel() {
+  const std::lock_guard lock(patch_mutex_);  // before, never within, the one of what is recorded
   if (!patch_kernel_) {
     const KernelId id = patch_id(gpu_->limits.immediate_bytes >= sizeof(Patch));
-    patch_kernel_ = compile_pipeline(gpu_, pipelines_.layouts(), id, "kiln::fill");
+    patch_kernel_ = compile_pipeline(gpu_, std::make_shared<GroupLayouts>(), id, "kiln::fill");
   }
-  return *patch_kernel_;
+  return patch_kernel_;
 }
 
 namespace {
@@ -151,6 +158,7 @@ struct PendingRead {
   }
 
   std::vector<std::byte> get() {
+    const NativeSection section;
     const TraceSpan span("wait for a read-back");
     const std::span<const std::byte> all = mapping->wait();
     const auto wanted = all.subspan(skip, bytes);
@@ -164,6 +172,7 @@ struct PendingRead {
 
 std::future<std::vector<std::byte>> WebGpuRuntime::read(const BufferPtr& buffer,
                                                         std::uint64_t offset, std::uint64_t bytes) {
+  const NativeSection section;
   gpu_->check();
   const Memory& memory = memory_of("read", buffer, offset, bytes);
   // Deferred: get() itself drives the device, no thread waits meanwhile.
@@ -180,9 +189,9 @@ std::future<std::vector<std::byte>> WebGpuRuntime::read(const BufferPtr& buffer,
     const std::lock_guard lock(mutex_);
     gpu_->check();
     recorder_.copy_out(memory.buffer.get(), begin, pending->staging->buffer.get(), size);
-    const WGPUSubmissionIndex submission = recorder_.flush_and_restart();
+    recorder_.flush_and_restart();
     drop_garbage();
-    pending->mapping.emplace(*gpu_, pending->staging->buffer.get(), size, submission);
+    pending->mapping.emplace(*gpu_, pending->staging->buffer.get(), size);
   }
   return std::async(std::launch::deferred,
                     [pending = std::move(pending)] { return pending->get(); });

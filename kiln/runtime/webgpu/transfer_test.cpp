@@ -1,5 +1,7 @@
+#include <fstream>
 #include <numeric>
 
+#include "kiln/runtime/webgpu/recorder.hpp"
 #include "kiln/runtime/webgpu/test_support.hpp"
 
 namespace kiln::wgpu {
@@ -188,6 +190,40 @@ TEST_F(Transfer, AllocationsUpToTheLimitWorkAndAboveItAreRefused) {
     EXPECT_EQ(runtime.allocate(most - 100)->size(), most);
     runtime.trim();
   }
+}
+
+std::uint64_t resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  std::uint64_t all = 0;
+  file >> all >> all;
+  return all * 4096;
+}
+
+TEST(Uploads, ThatAreDroppedAtOnceDoNotPileUp) {
+  const Device device = webgpu::device();
+  const std::vector<std::byte> data(16 << 20, std::byte{1});
+  std::uint64_t most = 0;
+  const std::uint64_t before = resident_bytes();
+  for (int i = 0; i < 60; ++i) {
+    device.runtime().write(device.runtime().allocate(data.size()), 0, data);
+    most = std::max(most, resident_bytes());
+  }
+  EXPECT_LT(most - std::min(most, before), Recorder::most_staged + (128U << 20));
+  device.runtime().trim();
+}
+
+TEST(Uploads, OfManyPartsArriveInOrder) {
+  const Device device = webgpu::device();
+  Runtime& runtime = device.runtime();
+  std::vector<std::uint32_t> values(30 << 20);  // 120 MiB: more than one part
+  for (std::size_t i = 0; i < values.size(); i += 1009) values[i] = static_cast<std::uint32_t>(i);
+  const BufferPtr buffer = runtime.allocate(values.size() * 4);
+  runtime.fill(buffer, 0, values.size() * 4, 7);
+  runtime.write(buffer, 0, std::as_bytes(std::span(values)));
+  runtime.write(buffer, 4, std::as_bytes(std::span(values)).subspan(8, 4));
+  values[1] = values[2];
+  EXPECT_TRUE(download<std::uint32_t>(runtime, buffer, values.size()) == values);
+  runtime.trim();
 }
 
 }  // namespace

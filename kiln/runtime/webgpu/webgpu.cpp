@@ -2,6 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <map>
 #include <memory>
@@ -17,11 +22,13 @@
 namespace kiln {
 namespace {
 
-using Key = std::tuple<std::string, AdapterKind, bool, bool, Language>;
+using Key = std::tuple<std::string, AdapterKind, bool, bool, std::chrono::milliseconds, Language>;
 
 struct OpenDevices {
+  const pid_t process = getpid();
   std::mutex mutex;
   std::map<Key, std::weak_ptr<wgpu::WebGpuRuntime>> by_options;
+  std::atomic<std::chrono::milliseconds> patience{};  // the longest of all
 };
 
 // Never destroyed: devices may be opened while statics end.
@@ -33,6 +40,25 @@ OpenDevices& open_devices() {
 bool portable_by_environment() {
   const char* text = std::getenv("KILN_PORTABLE");  // NOLINT(concurrency-mt-unsafe): only read
   return text != nullptr && *text != '\0' && std::string_view(text) != "0";
+}
+
+/// Ends what is open, when the process begins to end; see NativeSection.
+void end_devices() {
+  OpenDevices& open = open_devices();
+  const wgpu::NativeSection section(std::nothrow);
+  if (!section) return;  // it was here before
+  // A forked child has none of the threads that its parent's drivers work with.
+  const bool forked = getpid() != open.process;
+  const auto longest = forked ? std::chrono::milliseconds(0) : open.patience.load();
+  if (!wgpu::NativeSection::close(longest) || forked) return;
+  std::vector<std::shared_ptr<wgpu::WebGpuRuntime>> runtimes;
+  {
+    const std::lock_guard lock(open.mutex);
+    for (const auto& [key, runtime] : open.by_options) runtimes.push_back(runtime.lock());
+  }
+  for (const auto& runtime : runtimes) {
+    if (runtime != nullptr) runtime->finish();
+  }
 }
 
 }  // namespace
@@ -48,15 +74,21 @@ Device webgpu::device(const webgpu::Options& options) {
   if (name.empty()) {
     if (const char* chosen = std::getenv("KILN_ADAPTER")) name = chosen;
   }
-  const wgpu::Opening opening{.f16 = options.f16, .portable = portable_by_environment()};
+  const wgpu::Opening opening{
+      .f16 = options.f16,
+      .portable = portable_by_environment(),
+      .patience = options.timeout.count() > 0 ? options.timeout : wgpu::patience_by_environment()};
+  const wgpu::NativeSection section;
   OpenDevices& open = open_devices();
   const std::lock_guard lock(open.mutex);
-  std::weak_ptr<wgpu::WebGpuRuntime>& slot =
-      open.by_options[Key(name, options.kind, opening.f16, opening.portable, language)];
+  std::weak_ptr<wgpu::WebGpuRuntime>& slot = open.by_options[Key(
+      name, options.kind, opening.f16, opening.portable, opening.patience, language)];
   if (auto runtime = slot.lock(); runtime && !runtime->lost()) return Device(std::move(runtime));
   const wgpu::Adapter adapter = wgpu::choose_adapter(name, options.kind);
   auto gpu = wgpu::open_gpu(adapter, opening);
-  trace_by_environment();  // after drivers were loaded, so that it ends before them
+  open.patience = std::max(open.patience.load(), opening.patience);
+  wgpu::at_process_end(end_devices);
+  trace_by_environment();
   auto runtime = std::make_shared<wgpu::WebGpuRuntime>(std::move(gpu), language);
   slot = runtime;
   return Device(std::move(runtime));

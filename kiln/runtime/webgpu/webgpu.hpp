@@ -1,4 +1,5 @@
 #pragma once
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,10 @@ struct Options {
   /// WGSL or SPIR-V: what kernels the device takes, and no others. Operations that kiln itself
   /// generates kernels for (elementwise, reductions) are WGSL.
   Language language = Language::wgsl;
+  /// How long the device may take for a batch of work, or the driver to compile a kernel, before it
+  /// counts as lost. 0: what the environment variable KILN_DEVICE_TIMEOUT says in seconds, else 120
+  /// s.
+  std::chrono::milliseconds timeout{0};
 };
 
 /// The adapters of this machine, in the order they are tried.

@@ -38,7 +38,13 @@ const Limits& WebGpuRuntime::limits() const {
 
 WebGpuRuntime::~WebGpuRuntime() { track_.gather(); }
 
+void WebGpuRuntime::finish() noexcept {
+  track_.gather();
+  gpu_->finish();
+}
+
 BufferPtr WebGpuRuntime::allocate(std::uint64_t bytes) {
+  const NativeSection section;
   gpu_->check();
   const Limits& limits = gpu_->limits;
   const std::uint64_t limit = std::min(limits.buffer_bytes, limits.binding_bytes);
@@ -82,6 +88,11 @@ MemoryPtr WebGpuRuntime::create(std::uint64_t size, WGPUBufferUsage usage) {
   descriptor.usage = usage;
   ErrorScope scope(*gpu_);
   auto memory = std::make_unique<Memory>();
+  if (gpu_->limits.cpu) {
+    auto claim = HostClaim::take(size);
+    if (!claim) return nullptr;
+    memory->claim = std::move(*claim);
+  }
   memory->buffer = BufferHandle(wgpuDeviceCreateBuffer(gpu_->device.get(), &descriptor));
   memory->size = size;
   memory->id = next_id_.fetch_add(1, std::memory_order_relaxed);
@@ -111,11 +122,13 @@ void WebGpuRuntime::drop_garbage() {
 }
 
 void WebGpuRuntime::trim() {
+  const NativeSection section;
   gpu_->check();
   make_memory_free();
 }
 
 void WebGpuRuntime::synchronize() {
+  const NativeSection section;
   const TraceSpan span("synchronize");
   {
     const std::lock_guard lock(mutex_);
@@ -156,6 +169,7 @@ RuntimeCounters WebGpuRuntime::counters() const {
 }
 
 void WebGpuRuntime::time_launches(bool on) {
+  const NativeSection section;
   if (on && !gpu_->limits.timestamps) {
     throw UnsupportedError(
         fmt::format("webgpu: the adapter \"{}\" has no timestamps", gpu_->adapter));
@@ -166,11 +180,14 @@ void WebGpuRuntime::time_launches(bool on) {
 }
 
 void WebGpuRuntime::give_to_trace() {
+  const NativeSection section(std::nothrow);
+  if (!section) return;  // they were handed over when the process began to end
   const std::lock_guard lock(mutex_);
   timer_.give_to_trace();
 }
 
 std::vector<LaunchTime> WebGpuRuntime::launch_times() {
+  const NativeSection section;
   const std::lock_guard lock(mutex_);
   gpu_->check();
   return timer_.take();

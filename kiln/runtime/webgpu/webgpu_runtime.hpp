@@ -65,6 +65,8 @@ class WebGpuRuntime final : public Runtime {
   void trim() override;
 
   /// Internal from here on.
+  /// Hands launches to the trace and waits until submitted work is done, for the process's end.
+  void finish() noexcept;
   [[nodiscard]] bool lost() const { return gpu_->reports.lost(); }
   [[nodiscard]] Gpu& gpu() { return *gpu_; }
   [[nodiscard]] MemoryPool& pool() { return pool_; }
@@ -83,9 +85,10 @@ class WebGpuRuntime final : public Runtime {
                     std::uint64_t bytes) const;
   // Transfers
   void write_words(Memory& memory, std::uint64_t offset, std::span<const std::byte> data);
-  void write_part(Memory& memory, std::uint64_t offset, std::span<const std::byte> data);
-  void patch(Memory& memory, const Patch& patch);
-  const Pipeline& patch_kernel();
+  void write_part(const Pipeline* kernel, Memory& memory, std::uint64_t offset,
+                  std::span<const std::byte> data);
+  void patch(const Pipeline& kernel, Memory& memory, const Patch& patch);
+  std::shared_ptr<const Pipeline> patch_kernel();
   void give_to_trace();
   // Launches
   const Pipeline& pipeline_of(const CompiledKernelPtr& kernel) const;
@@ -101,12 +104,13 @@ class WebGpuRuntime final : public Runtime {
   mutable std::once_flag probed_;
   const Language language_;
   PipelineCache pipelines_;
+  std::mutex patch_mutex_;
+  std::shared_ptr<const Pipeline> patch_kernel_;
   MemoryPool pool_;
   MemoryPool read_pool_;
   std::atomic<std::uint64_t> next_id_ = 1;
 
-  mutable std::mutex mutex_;  // guards what follows
-  std::shared_ptr<const Pipeline> patch_kernel_;
+  mutable std::mutex mutex_;  // guards what follows; never held while something is compiled
   std::uint64_t launches_ = 0;
   BindGroups bind_groups_;
   Recorder recorder_;
