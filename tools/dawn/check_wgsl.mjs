@@ -21,6 +21,12 @@ const optional = [
   [/workgroup_size\((\d+), .*\) that exceeds the maximum/, 'maxComputeWorkgroupSizeX'],
 ];
 
+// naga takes subgroup operations without the directive that WGSL asks for, and refuses the directive: it is added here.
+function with_directives(code) {
+  const uses = /\bsubgroup[A-Z]\w*\s*\(|@builtin\(\s*subgroup_/.test(code);
+  return uses && !/\benable\b[^;]*\bsubgroups\b/.test(code) ? `enable subgroups; ${code}` : code;
+}
+
 function read_kernels(folder) {
   const files = new Set(readdirSync(folder));
   const kernels = [];
@@ -28,13 +34,14 @@ function read_kernels(folder) {
     const base = name.slice(0, -'.json'.length);
     const layout = JSON.parse(readFileSync(join(folder, name), 'utf8'));
     const spirv = files.has(`${base}.spv`);
-    kernels.push({ base, layout, spirv, code: spirv ? '' : readFileSync(join(folder, `${base}.wgsl`), 'utf8') });
+    const code = spirv ? '' : with_directives(readFileSync(join(folder, `${base}.wgsl`), 'utf8'));
+    kernels.push({ base, layout, spirv, code });
   }
   return { kernels, sources: [...files].filter((file) => /\.(wgsl|spv)$/.test(file)).length };
 }
 
 function features_of(code) {
-  const asked = [...code.matchAll(/^\s*enable\s+([^;]*);/gm)].flatMap((match) => match[1].split(','));
+  const asked = [...code.matchAll(/(?<=^|;)\s*enable\s+([^;]*);/gm)].flatMap((match) => match[1].split(','));
   return asked.map((name) => features[name.trim()]).filter((feature) => feature !== undefined).sort();
 }
 

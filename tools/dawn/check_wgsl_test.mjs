@@ -94,6 +94,17 @@ test('optional features and limits are listed', () => {
   assert.match(half.stdout, /1 need shader-f16: op\n/);
 });
 
+test('subgroup operations are listed, with the directive or without it', () => {
+  const code = buffer + '@compute @workgroup_size(64) fn main(@builtin(subgroup_invocation_id) lane: u32) ' +
+    '{ y[lane] = subgroupBroadcast(y[lane], 1u); }\n';
+  for (const before of ['', 'enable subgroups; ', 'enable f16, subgroups; ', 'enable f16; ']) {
+    const result = check_kernel(kernel(before + code));
+    assert.equal(result.status, 0, before + result.stderr);
+    assert.match(result.stdout, /1 need subgroups: op\n/);
+    assert.equal(/1 need shader-f16: op\n/.test(result.stdout), before.includes('f16'), result.stdout);
+  }
+});
+
 test('kernels of SPIR-V and refused ones are counted, not checked', () => {
   const { code, layout } = kernel(buffer + main('y[0] = 1;'));
   const result = check({
