@@ -166,6 +166,20 @@ TEST(WgslFusion, ANeighbourOfAnotherShapeOrOrderStaysOutside) {
   expect_same_as_eager(f, {x, other});
 }
 
+TEST(Fusion, WhatOnlyAnUnusedSlopeReadsIsLeftOut) {
+  const Device device = lazy().autodiff();
+  const AnyTensor x = make_wave({3}, 0, DType::f32, device).require_grad();
+  // The gradient of the first operand is 0 whatever comes in.
+  const AnyTensor y = relu_backward(x, make_wave({3, 3}, 1, DType::f32, device));
+  const AnyTensor power = pow(y, y);
+  const std::array outs{
+      layer_norm(power, input({3}, 2), input({3}, 3)),
+      matmul(y, power),
+  };
+  const std::array seeds{input({3, 3}, 4), input({3, 3}, 5)};
+  EXPECT_THAT(values(vjp(outs, seeds).of(x)), ElementsAre(0, 0, 0));
+}
+
 /// A random program: a few tensors, each made from earlier ones.
 class Program {
  public:

@@ -353,7 +353,9 @@ Graph settle_order(Graph graph) {
     ready.pop();
     for (const std::int32_t value : graph.nodes[at(n)].out) {
       for (const std::int32_t reader : links.consumers(value)) {
-        if (--waits[at(reader)] == 0) ready.push(place(at(reader)));
+        // One whose results nobody reads any more, since fused bodies do not, is left out.
+        if (--waits[at(reader)] == 0 && !graph.nodes[at(reader)].out.empty())
+          ready.push(place(at(reader)));
       }
     }
     ordered.push_back(std::move(graph.nodes[at(n)]));

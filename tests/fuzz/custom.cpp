@@ -286,7 +286,7 @@ std::vector<Array> model_two(Model& m, const Step& s) {
 
 bool draw_failing(Draw& d, Step& s) {
   if (!draw_one(numbers)(d, s) || d.at(s.in[0]).ids.empty()) return false;
-  s.ints = {d.below(2), d.below(1000)};
+  s.ints = {d.below(4), d.below(1000)};
   return true;
 }
 
