@@ -96,7 +96,14 @@ CheckReport check_function(const CheckedOp& op, const CheckOptions& options) {
   require_sense(op, options);
   CheckReport report{.op = op.name};
   for (const Device& device : options.devices) {
-    const bool has_f16 = device.limits().f16;
+    const Limits limits = device.limits();
+    const bool has_f16 = limits.f16;
+    if (limits.loop_rounds > 0) {
+      report.notes.push_back(fmt::format(
+          "{} gives the loops of one thread {} rounds: a kernel with longer ones has to "
+          "share them among threads",
+          device.adapter(), limits.loop_rounds));
+    }
     std::vector<DType> dtypes = options.dtypes;
     if (dtypes.empty()) {
       dtypes = {DType::f32};

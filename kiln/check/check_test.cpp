@@ -129,6 +129,18 @@ TEST(CheckOp, TellsWhatItIsAt) {
   EXPECT_THAT(told, testing::ElementsAre("silu odd 0/2", "silu even 1/2"));
 }
 
+TEST(CheckOp, TellsOfADevicesLimitOnTheRoundsOfLoops) {
+  const CheckReport report =
+      check_op(Silu{}, {.devices = {adapter()}, .cases = {{"odd", {{7}}}}, .dtypes = {DType::f32}});
+  const std::uint32_t rounds = adapter().limits().loop_rounds;
+  const auto told = testing::Contains(HasSubstr(std::to_string(rounds) + " rounds"));
+  if (rounds > 0) {
+    EXPECT_THAT(report.notes, told);
+  } else {
+    EXPECT_THAT(report.notes, testing::Not(told));
+  }
+}
+
 TEST(CheckOp, VariesEveryParam) {
   const CheckReport report =
       check_op(Scaled{{-3}},
