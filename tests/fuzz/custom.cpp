@@ -1,6 +1,7 @@
 // Operations as users write them: kernels of their own, several results, and some that go wrong.
 #include <fmt/format.h>
 
+#include <new>
 #include <stdexcept>
 
 #include "fuzz/operation_support.hpp"
@@ -171,7 +172,14 @@ struct SumAndDifference {
 static_assert(Extension<SumAndDifference>);
 
 /// How an operation goes wrong.
-enum class How : std::uint8_t { kiln_error, does_not_compile, other_error, no_error_type, count };
+enum class How : std::uint8_t {
+  kiln_error,
+  does_not_compile,
+  other_error,
+  no_error_type,
+  out_of_memory,
+  count
+};
 
 std::string cause_of(How how, int number) {
   switch (how) {
@@ -195,12 +203,19 @@ struct Failing {
   webgpu::Launch webgpu_kernel(const Operand&, const Operand& out) const {
     if (how == How::does_not_compile)
       return over_elements("store_out(i, no_such_function(x[i]));", out.shape().elements());
+    if (how == How::out_of_memory) {
+      webgpu::Launch launch =
+          over_elements("much[i] = f32(i);\nstore_out(i, x[i]);", out.shape().elements());
+      launch.scratch = {{"much", DType::f32, std::int64_t{1} << 40}};
+      return launch;
+    }
     fail();
   }
   void cpu_kernel(const cpu::Input&, const cpu::Output&) const { fail(); }
   [[noreturn]] void fail() const {
     const std::string cause = cause_of(how, number);
     if (how == How::other_error) throw std::out_of_range(cause);
+    if (how == How::out_of_memory) throw std::bad_alloc();
     if (how == How::no_error_type) throw number;  // NOLINT: what users may do
     throw KernelError("fuzz_failing: " + cause);
   }
@@ -286,7 +301,7 @@ std::vector<Array> model_two(Model& m, const Step& s) {
 
 bool draw_failing(Draw& d, Step& s) {
   if (!draw_one(numbers)(d, s) || d.at(s.in[0]).ids.empty()) return false;
-  s.ints = {d.below(4), d.below(1000)};
+  s.ints = {d.below(static_cast<int>(How::count)), d.below(1000)};
   return true;
 }
 

@@ -48,7 +48,7 @@ bool draw_vjp(Draw& d, Step& s) {
     int seed = d.chance(30) ? d.pick([&](const Array& a) { return fits(a) && a.fate.fails; }) : -1;
     if (seed < 0 && d.chance(15) && !array.ids.empty()) {
       const int fine = d.input(array.spec.shape, array.spec.dtype, device, -2, 2);
-      d.append({.op = &operation("failing"), .in = {fine}, .ints = {d.below(4), d.below(1000)}});
+      d.append({.op = &operation("failing"), .in = {fine}, .ints = {d.below(5), d.below(1000)}});
       seed = d.model().steps().back().first;
     }
     if (seed < 0 && d.chance(50)) seed = d.pick(fits);
