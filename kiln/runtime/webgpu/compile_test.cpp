@@ -443,70 +443,72 @@ TEST_F(Compile, DumpingTakesAnyLabelAndLeavesTheLaunchAlone) {
     EXPECT_NO_THROW(runtime.compile(map_id("x * 99.5 + " + std::to_string(nowhere.native().size())),
                                     labels[0]));
   }
-  TEST(PipelineCache, OneThreadsCompilationHoldsUpNobodyElse) {
-    std::promise<void> begun;
-    std::promise<void> others_are_done;
-    PipelineCache cache([&](const KernelId& id, std::string_view) {
-      if (id.source == "slow") {
-        begun.set_value();
-        others_are_done.get_future().wait();
-      }
-      return std::make_shared<const Pipeline>();
-    });
-    KernelId known;
-    const auto first = cache.get(known, "known");
-    KernelId slow;
-    slow.source = "slow";
-    std::jthread compiling([&] { EXPECT_NE(cache.get(slow, "slow"), nullptr); });
-    begun.get_future().wait();
-    EXPECT_EQ(cache.get(known, "known"), first);
-    KernelId other;
-    other.source = "other";
-    EXPECT_NE(cache.get(other, "other"), nullptr);
-    others_are_done.set_value();
-  }
+}
 
-  TEST(PipelineCache, CompilesOnceForAllWhoWantAKernelAndAgainAfterAFault) {
-    std::atomic<int> calls = 0;
-    PipelineCache cache([&](const KernelId&, std::string_view) {
-      if (calls.fetch_add(1) == 0) throw KernelError("not yet");
-      return std::make_shared<const Pipeline>();
-    });
-    EXPECT_THROW(cache.get({}, "a"), KernelError);
-    std::vector<std::jthread> threads;
-    for (int i = 0; i < 4; ++i) threads.emplace_back([&] { (void)cache.get({}, "a"); });
-    threads.clear();
-    EXPECT_EQ(calls, 2);
-  }
-
-  TEST(PipelineCache, KeepsThoseThatWereAskedForLast) {
-    PipelineCache cache(
-        [](const KernelId&, std::string_view) { return std::make_shared<const Pipeline>(); });
-    const KernelId wanted;
-    const auto first = cache.get(wanted, "wanted");
-    for (std::size_t i = 0; i < PipelineCache::most + 100; ++i) {
-      KernelId id;
-      id.source = std::to_string(i);
-      (void)cache.get(id, "another");
-      EXPECT_EQ(cache.get(wanted, "wanted"), first);
+TEST(PipelineCache, OneThreadsCompilationHoldsUpNobodyElse) {
+  std::promise<void> begun;
+  std::promise<void> others_are_done;
+  PipelineCache cache([&](const KernelId& id, std::string_view) {
+    if (id.source == "slow") {
+      begun.set_value();
+      others_are_done.get_future().wait();
     }
-    EXPECT_EQ(cache.kept(), PipelineCache::most);
-  }
+    return std::make_shared<const Pipeline>();
+  });
+  KernelId known;
+  const auto first = cache.get(known, "known");
+  KernelId slow;
+  slow.source = "slow";
+  std::jthread compiling([&] { EXPECT_NE(cache.get(slow, "slow"), nullptr); });
+  begun.get_future().wait();
+  EXPECT_EQ(cache.get(known, "known"), first);
+  KernelId other;
+  other.source = "other";
+  EXPECT_NE(cache.get(other, "other"), nullptr);
+  others_are_done.set_value();
+}
 
-  TEST(NeededBytes, AreReadFromTheMessage) {
-    const auto needed = parse_needed_bytes(
-        "Shader global ResourceBinding { group: 1, binding: 12 } is not available in the pipeline "
-        "layout\n"
-        "Buffer structure size 256, added to one element of an unbound array, if it's the last "
-        "field, ended up greater "
-        "than the given `min_binding_size`, which is 4");
-    ASSERT_TRUE(needed);
-    EXPECT_EQ(needed->group, 1U);
-    EXPECT_EQ(needed->binding, 12U);
-    EXPECT_EQ(needed->bytes, 256U);
-    EXPECT_FALSE(parse_needed_bytes("ResourceBinding { group: 1, binding: 12 } is not available"));
-    EXPECT_FALSE(parse_needed_bytes(""));
+TEST(PipelineCache, CompilesOnceForAllWhoWantAKernelAndAgainAfterAFault) {
+  std::atomic<int> calls = 0;
+  PipelineCache cache([&](const KernelId&, std::string_view) {
+    if (calls.fetch_add(1) == 0) throw KernelError("not yet");
+    return std::make_shared<const Pipeline>();
+  });
+  EXPECT_THROW(cache.get({}, "a"), KernelError);
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < 4; ++i) threads.emplace_back([&] { (void)cache.get({}, "a"); });
+  threads.clear();
+  EXPECT_EQ(calls, 2);
+}
+
+TEST(PipelineCache, KeepsThoseThatWereAskedForLast) {
+  PipelineCache cache(
+      [](const KernelId&, std::string_view) { return std::make_shared<const Pipeline>(); });
+  const KernelId wanted;
+  const auto first = cache.get(wanted, "wanted");
+  for (std::size_t i = 0; i < PipelineCache::most + 100; ++i) {
+    KernelId id;
+    id.source = std::to_string(i);
+    (void)cache.get(id, "another");
+    EXPECT_EQ(cache.get(wanted, "wanted"), first);
   }
+  EXPECT_EQ(cache.kept(), PipelineCache::most);
+}
+
+TEST(NeededBytes, AreReadFromTheMessage) {
+  const auto needed = parse_needed_bytes(
+      "Shader global ResourceBinding { group: 1, binding: 12 } is not available in the pipeline "
+      "layout\n"
+      "Buffer structure size 256, added to one element of an unbound array, if it's the last "
+      "field, ended up greater "
+      "than the given `min_binding_size`, which is 4");
+  ASSERT_TRUE(needed);
+  EXPECT_EQ(needed->group, 1U);
+  EXPECT_EQ(needed->binding, 12U);
+  EXPECT_EQ(needed->bytes, 256U);
+  EXPECT_FALSE(parse_needed_bytes("ResourceBinding { group: 1, binding: 12 } is not available"));
+  EXPECT_FALSE(parse_needed_bytes(""));
+}
 
 }  // namespace
 }  // namespace kiln::wgpu

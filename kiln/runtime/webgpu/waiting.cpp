@@ -17,22 +17,18 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
 /// Sleeps a while that grows with the time waited so far, so that asking costs little and the end
-/// is seen early.
+/// is seen early. At first it only lets others run: a system's shortest sleep is some 60 us.
 class Pause {
  public:
-  /// `busy`: do not sleep at once, since the device needs no core of the host.
-  explicit Pause(bool busy) : busy_(busy) {}
-
   void operator()() const {
     const auto waited = std::chrono::duration_cast<microseconds>(Clock::now() - begin_);
-    if (busy_ && waited < microseconds(100)) return std::this_thread::yield();
+    if (waited < microseconds(100)) return std::this_thread::yield();
     std::this_thread::sleep_for(
         std::clamp(waited / 16, microseconds(10), microseconds(milliseconds(1))));
   }
   [[nodiscard]] Clock::duration waited() const { return Clock::now() - begin_; }
 
  private:
-  bool busy_;
   Clock::time_point begin_ = Clock::now();
 };
 
@@ -84,7 +80,7 @@ void Gpu::wait(Submission submission) {
 }
 
 void Gpu::wait_until(const std::function<bool()>& ready) {
-  const Pause pause(!limits.cpu);
+  const Pause pause;
   Clock::duration progressed = Clock::duration::zero();
   Clock::duration asked = Clock::duration::zero();
   Submission last = done();
@@ -118,7 +114,7 @@ bool Gpu::finish() noexcept {
   const NativeSection section(std::nothrow);
   if (stuck_.load()) return false;
   if (!section || !device) return true;
-  const Pause pause(!limits.cpu);
+  const Pause pause;
   // A device that was lost may never say that it is done.
   const milliseconds most = reports.lost() ? std::min(patience, milliseconds(5000)) : patience;
   while (done() < submitted()) {

@@ -17,7 +17,8 @@ using ::testing::HasSubstr;
 
 Gpu& gpu_of(const Device& device) { return dynamic_cast<WebGpuRuntime&>(device.runtime()).gpu(); }
 
-/// One thread that is busy for many milliseconds on any adapter.
+/// Busy for many milliseconds on any adapter if a thousand workgroups run it: software ends a
+/// thread's loops after 65,535 rounds, and a GPU runs the workgroups side by side.
 CompiledKernelPtr slow_kernel(Runtime& runtime) {
   KernelId id;
   id.source =
@@ -40,7 +41,7 @@ TEST(Waiting, HasAnEnd) {
   const BufferPtr buffer = upload<float>(runtime, {1});
   runtime.synchronize();
   gpu_of(device).patience = milliseconds(1);
-  runtime.launch(kernel, std::array{Binding{buffer}}, {}, {1, 1, 1});
+  runtime.launch(kernel, std::array{Binding{buffer}}, {}, {1000, 1, 1});
   EXPECT_THAT(message_of<DeviceError>([&] { runtime.read(buffer, 0, 4).get(); }),
               AllOf(HasSubstr(device.adapter()), HasSubstr("lost"), HasSubstr("0.001 s"),
                     HasSubstr("KILN_DEVICE_TIMEOUT")));
