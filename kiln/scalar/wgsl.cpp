@@ -86,6 +86,40 @@ class Printer {
     return text(node, wanted);
   }
 
+  /// Whether `id` is the float operation `op` of nothing but `of`.
+  [[nodiscard]] bool is_op_of(std::int32_t id, Opcode op, std::int32_t of) const {
+    const ExprGraph::Node& node = body_.graph->node(id);
+    return node.op == op && node.args[0] == of;
+  }
+
+  /// How a float operation is printed. What cancels on paper does not where an operand is NaN or
+  /// infinite, but compilers take it to: x - x, x / x and the like go by the bits.
+  [[nodiscard]] std::string_view cancelling(const ExprGraph::Node& node) const {
+    const std::int32_t a = node.args[0];
+    const std::int32_t b = node.args[1];
+    const auto is_zero = [&](std::int32_t id) {
+      const ExprGraph::Node& operand = body_.graph->node(id);
+      return operand.op == Opcode::constant && operand.value == 0;
+    };
+    switch (node.op) {
+      case Opcode::sub:
+        return a == b ? "kiln_minus_itself($a)" : row(node.op).wgsl;
+      case Opcode::add:
+        if (is_op_of(b, Opcode::neg, a)) return "kiln_minus_itself($a)";
+        return is_op_of(a, Opcode::neg, b) ? "kiln_minus_itself($b)" : row(node.op).wgsl;
+      case Opcode::div:
+        return a == b ? "kiln_by_itself($a)" : row(node.op).wgsl;
+      case Opcode::mul:
+        if (a == b && body_.graph->node(a).op == Opcode::sqrt) return "kiln_square($a)";
+        return is_zero(a) || is_zero(b) ? "kiln_times_zero($a, $b)" : row(node.op).wgsl;
+      case Opcode::equal:
+      case Opcode::less_equal:
+        return a == b ? "kiln_is_number($a)" : row(node.op).wgsl;
+      default:
+        return row(node.op).wgsl;
+    }
+  }
+
   std::string text(const ExprGraph::Node& node, DType dtype) {
     const DType meet = operand_dtype(node, types_,
                                      node.op == Opcode::cast   ? DType::f32
@@ -93,7 +127,7 @@ class Printer {
                                                                : dtype);
     std::string out =
         node.op == Opcode::cast ? cast_text(meet, node.dtype, operand(node.args[0], meet)) : "";
-    const std::string_view pattern = row(node.op).wgsl;
+    const std::string_view pattern = is_float(meet) ? cancelling(node) : row(node.op).wgsl;
     for (std::size_t i = 0; i < pattern.size(); ++i) {
       if (pattern[i] != '$') {
         out += pattern[i];

@@ -40,6 +40,16 @@ TEST(Wgsl, SharedSubexpressionsArePrintedOnce) {
             "  let t1 = exp(x);\n  let t2 = (t1 * t1);\nt2");
 }
 
+TEST(Wgsl, WhatCancelsOnPaperGoesByTheBits) {
+  EXPECT_EQ(text_of([](Expr x) { return x - x; }), "  let t1 = kiln_minus_itself(x);\nt1");
+  EXPECT_EQ(text_of([](Expr x) { return x / x; }), "  let t1 = kiln_by_itself(x);\nt1");
+  EXPECT_EQ(text_of([](Expr x) { return x * 0; }), "  let t2 = kiln_times_zero(x, 0f);\nt2");
+  EXPECT_EQ(text_of([](Expr x) { return x == x; }), "  let t1 = kiln_is_number(x);\nt1");
+  EXPECT_EQ(text_of([](Expr x) { return x + -x; }),
+            "  let t1 = (-x);\n  let t2 = kiln_minus_itself(x);\nt2");
+  EXPECT_EQ(text_of([](Expr x) { return x - x; }, DType::i32), "  let t1 = (x - x);\nt1");
+}
+
 TEST(Wgsl, EveryRootHasItsExpression) {
   ExprGraph graph;
   const Expr x = graph.input(0);

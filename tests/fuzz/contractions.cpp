@@ -286,7 +286,9 @@ std::vector<Array> model_cross_entropy(Model& m, const Step& s) {
     for (std::int64_t c = 0; c < classes; ++c) {
       const Id log = logs.ids[at(row * classes + c)];
       if (which < 0 || which >= classes) {
-        parts.push_back(t.given(std::numeric_limits<double>::quiet_NaN(), d));
+        // NaN all along: in the loss, and in the gradient of the row.
+        parts.push_back(
+            t.make(Fn::mul, d, log, t.given(std::numeric_limits<double>::quiet_NaN(), d)));
       } else {
         parts.push_back(c == which ? t.make(Fn::neg, d, log) : t.given(0, d));
       }

@@ -120,8 +120,8 @@ struct RowDot {
   }
   static void backward(const Saved& saved, const AnyTensor& grad, Grads<2>& grads) {
     const AnyTensor column = unsqueeze(grad, 1);
-    if (grads[0]) grads[0].set(column * saved.b.get());
-    if (grads[1]) grads[1].set(column * saved.a.get());
+    if (grads[0]) grads[0].set(scale_gradient(column, saved.b.get()));
+    if (grads[1]) grads[1].set(scale_gradient(column, saved.a.get()));
   }
 };
 static_assert(Extension<RowDot>);

@@ -232,6 +232,23 @@ TEST(Elementwise, NaNsStay) {
   }
 }
 
+TEST(Elementwise, WhatCancelsOnPaperIsNaNWhereAnOperandIsNaNOrInfinite) {
+  const AnyTensor x = make<float>({-2, 0, NAN, inf, -inf, 3}, {6});
+  const auto nan_at = [](const AnyTensor& y) {
+    std::string out;
+    for (const float v : values(y)) out += std::isnan(v) ? 'n' : '.';
+    return out;
+  };
+  EXPECT_EQ(nan_at(x - x), "..nnn.");
+  EXPECT_EQ(nan_at(x + -x), "..nnn.");
+  EXPECT_EQ(nan_at(x / x), ".nnnn.");
+  EXPECT_EQ(nan_at(x * 0.0), "..nnn.");
+  EXPECT_EQ(nan_at(sqrt(x) * sqrt(x)), "n.n.n.");
+  EXPECT_EQ(nan_at((x + 1.0) - (x + 1.0)), "..nnn.");
+  EXPECT_THAT(values(equal(x, x)), ElementsAre(1, 1, 0, 1, 1, 1));
+  EXPECT_THAT(values(less_equal(x, x)), ElementsAre(1, 1, 0, 1, 1, 1));
+}
+
 TEST(Elementwise, NaNsStayInGradientsToo) {
   const std::vector<float> x{1, NAN, -1};
   const auto gradient = [&](const test::Function& f) {
