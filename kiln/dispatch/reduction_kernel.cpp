@@ -120,7 +120,7 @@ class Source {
            "  let scaled = Item(x * 0x1p-80f, x, x * 0x1p80f);\n  return scaled * scaled;\n}\n"
            "fn root(item: Item, scale: f32) -> f32 {\n"
            "  let small = sqrt(item.z) * scale * 0x1p-80f;\n"
-           "  let plain = select(sqrt(item.y) * scale, small, item.y < 0x1p-100f);\n"
+           "  let plain = select(sqrt(item.y) * scale, small, item.y < 0x1p-60f);\n"
            "  let beyond = bitcast<u32>(item.y) == 0x7f800000u;\n"
            "  return select(plain, sqrt(item.x * scale * scale) * 0x1p80f, beyond);\n}\n";
   }

@@ -171,32 +171,38 @@ double sum_f32(const float* x, std::size_t n) {
 }
 
 /// In double precision, in which no square of a float leaves the range.
+double sum_squares_in_double(const float* x, std::size_t n) {
+  double sum = 0;
+  for (std::size_t i = 0; i < n; ++i) sum += double{x[i]} * double{x[i]};
+  return sum;
+}
+
 double sum_squares_f32(const float* x, std::size_t n) {
-  const hn::ScalableTag<double> d;
-  const hn::Rebind<float, decltype(d)> df;
+  const DF d;
   const std::size_t step = hn::Lanes(d);
-  const auto at = [&](std::size_t i) HWY_ATTR { return hn::PromoteTo(d, hn::LoadU(df, x + i)); };
   auto a = hn::Zero(d);
   auto b = a;
   auto c = a;
   auto e = a;
+  const auto take = [&](auto& sum, std::size_t at) HWY_ATTR {
+    const auto v = hn::LoadU(d, x + at);
+    sum = hn::MulAdd(v, v, sum);
+  };
   std::size_t i = 0;
   for (; i + 4 * step <= n; i += 4 * step) {
-    const auto v = at(i);
-    const auto w = at(i + step);
-    const auto y = at(i + 2 * step);
-    const auto z = at(i + 3 * step);
-    a = hn::MulAdd(v, v, a);
-    b = hn::MulAdd(w, w, b);
-    c = hn::MulAdd(y, y, c);
-    e = hn::MulAdd(z, z, e);
+    take(a, i);
+    take(b, i + step);
+    take(c, i + 2 * step);
+    take(e, i + 3 * step);
   }
-  HWY_ALIGN double parts[most_lanes];
+  for (; i + step <= n; i += step) take(a, i);
+  HWY_ALIGN float parts[most_lanes];
   hn::Store(hn::Add(hn::Add(a, b), hn::Add(c, e)), d, parts);
-  double sum = 0;
-  for (std::size_t k = 0; k < step; ++k) sum += parts[k];
-  for (; i < n; ++i) sum += double{x[i]} * double{x[i]};
-  return sum;
+  double sum = sum_squares_in_double(x + i, n - i);
+  for (std::size_t k = 0; k < step; ++k) sum += double{parts[k]};
+  // Squares too large for a float made an infinity, those too small were lost: of little weight
+  // beside a sum like this.
+  return sum > 0x1p-60 && sum < 0x1p127 ? sum : sum_squares_in_double(x, n);
 }
 
 std::uint32_t sum_u32(const std::uint32_t* x, std::size_t n) {

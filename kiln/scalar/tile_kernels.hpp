@@ -49,7 +49,8 @@ struct TileKernels {
   /// All of a tile as one: sums of f32 in double precision's neighbourhood, of integers modulo
   /// 2^32; the extremes of f32 keep a NaN. n > 0.
   double (*sum_f32)(const float* x, std::size_t n) = nullptr;
-  double (*sum_squares_f32)(const float* x, std::size_t n) = nullptr;  ///< in double precision
+  /// The sum of squares, of which none leaves the range.
+  double (*sum_squares_f32)(const float* x, std::size_t n) = nullptr;
   std::uint32_t (*sum_u32)(const std::uint32_t* x, std::size_t n) = nullptr;
   float (*max_f32)(const float* x, std::size_t n) = nullptr;
   float (*min_f32)(const float* x, std::size_t n) = nullptr;
