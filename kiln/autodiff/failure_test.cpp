@@ -9,13 +9,10 @@
 namespace kiln {
 namespace {
 
-using test::make;
 using test::make_wave;
 using test::message_of;
 using test::values;
 using ::testing::AllOf;
-using ::testing::Each;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 /// Lazy, whatever the environment says: on an eager device a fault is thrown before others depend
@@ -32,7 +29,7 @@ AnyTensor square(const AnyTensor& a) {
 
 /// The result of an operation by hand that throws `error` when it runs.
 template <class E>
-AnyTensor failing(const TensorSpec& spec, E error) {
+AnyTensor failing(const TensorSpec& spec, const E& error) {
   const LaunchFunction run = [error](webgpu::Client&,
                                      std::span<const RawTensor>) -> std::vector<RawTensor> {
     throw error;

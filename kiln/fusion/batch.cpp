@@ -111,11 +111,11 @@ class Drawing {
     for (const QueuedOp::Input& input : op.in)
       node.in.push_back({input.storage->number, input.layout});
     std::vector<TensorSpec> out;
-    for (std::size_t k = 0; k < op.out.size(); ++k) {
-      node.out.push_back(op.out[k]->number);
-      ValueInfo& info = graph_.values[static_cast<std::size_t>(op.out[k]->number)];
+    for (const StoragePtr& made : op.out) {
+      node.out.push_back(made->number);
+      ValueInfo& info = graph_.values[static_cast<std::size_t>(made->number)];
       info.given = false;
-      info.held = op.out[k]->held;
+      info.held = made->held;
       out.push_back(info.spec);
     }
     try {

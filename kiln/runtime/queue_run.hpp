@@ -16,15 +16,15 @@ class QueueRun {
   QueueRun& operator=(const QueueRun&) = delete;
 
   /// The run that this thread works for; null where it works for none.
-  static QueueRun* current() { return current_; }
+  static QueueRun* current() { return working_for; }
 
   /// While it lives, this thread works for `run`.
   class Scope {
    public:
-    explicit Scope(QueueRun* run) : before_(std::exchange(current_, run)) {}
+    explicit Scope(QueueRun* run) : before_(std::exchange(working_for, run)) {}
     Scope(const Scope&) = delete;
     Scope& operator=(const Scope&) = delete;
-    ~Scope() { current_ = before_; }
+    ~Scope() { working_for = before_; }
 
    private:
     QueueRun* before_;
@@ -36,13 +36,13 @@ class QueueRun {
     try {
       const std::lock_guard lock(mutex_);
       owners_.push_back(std::move(owner));
-    } catch (const std::bad_alloc&) {
+    } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch)
       // It ends here. What it calls of kiln that would wait is refused, as to any rule.
     }
   }
 
  private:
-  static inline thread_local constinit QueueRun* current_ = nullptr;
+  static inline thread_local constinit QueueRun* working_for = nullptr;
 
   std::mutex mutex_;
   std::vector<std::shared_ptr<void>> owners_;
