@@ -43,7 +43,7 @@ class Source {
     if (pass_.finish != nullptr) pass_.finish->add_numbers(metadata, types_.finish);
     const std::string params =
         metadata.declare(limits, 0, static_cast<std::uint32_t>(id_.bindings.size()), id_);
-    const std::string functions = value() + item_type() + place() + load() + store();
+    const std::string functions = value() + item_type() + place() + load("load", "", "") + store();
     const std::string declarations = arrays + params + wgsl_helpers(helpers_) + functions;
     const SourceTemplate source(pass_.variant == Variant::rows ? reduce_rows_wgsl
                                                                : reduce_columns_wgsl);
@@ -103,32 +103,12 @@ class Source {
   }
 
   /// What an Item is, and how it is started and combined.
-  std::string item_type() {
-    if (pass_.combine == Combine::norm) return squares_item();
-    return is_arg(pass_.combine) ? indexed_item() : plain_item();
-  }
-
-  /// Squares of numbers too large, of those between, and of those too small for f32, each brought
-  /// into its range: adding up three is cheaper than finding out which. The scale goes below the
-  /// root, where no compiler moves the power of two past it: the norm may be out of range where the
-  /// scaled one is not.
-  static std::string squares_item() {
-    return "alias Item = vec3<f32>;\n"
-           "fn start() -> Item { return Item(); }\n"
-           "fn combine(a: Item, b: Item) -> Item { return a + b; }\n"
-           "fn squares(x: f32) -> Item {\n"
-           "  let scaled = Item(x * 0x1p-80f, x, x * 0x1p80f);\n  return scaled * scaled;\n}\n"
-           "fn root(item: Item, scale: f32) -> f32 {\n"
-           "  let small = sqrt(item.z) * scale * 0x1p-80f;\n"
-           "  let plain = select(sqrt(item.y) * scale, small, item.y < 0x1p-60f);\n"
-           "  let beyond = bitcast<u32>(item.y) == 0x7f800000u;\n"
-           "  return select(plain, sqrt(item.x * scale * scale) * 0x1p80f, beyond);\n}\n";
-  }
+  std::string item_type() { return is_arg(pass_.combine) ? indexed_item() : plain_item(); }
 
   std::string plain_item() {
     const std::string_view type = wgsl_compute_type(pass_.element);
     std::string combined = "a + b";
-    if (pass_.combine != Combine::sum) {
+    if (pass_.combine == Combine::max || pass_.combine == Combine::min) {
       const std::string helper =
           fmt::format("kiln_{}_{}", pass_.combine == Combine::max ? "max" : "min", type);
       helpers_.insert(helper);
@@ -192,8 +172,10 @@ class Source {
     }
   }
 
-  /// Reads `width` neighbours and combines them to one Item.
-  std::string load() const {
+  /// Reads `width` neighbours and combines them to one Item; a norm's elements are squared, with
+  /// that factor before.
+  std::string load(std::string_view name, std::string_view parameter,
+                   std::string_view factor) const {
     std::string text = coordinates("r", 'r', pass_.reduced);
     for (std::size_t i = 0; i < pass_.inputs.size(); ++i) {
       if (pass_.reach[i] == Reach::fixed) continue;
@@ -209,27 +191,60 @@ class Source {
       std::string& item = items[static_cast<std::size_t>(lane)];
       item = fmt::format("value({})", arguments);
       if (is_arg(pass_.combine)) item = fmt::format("Item({}, r + {}u)", item, lane);
-      if (pass_.combine == Combine::norm) item = fmt::format("squares({})", item);
+      if (pass_.combine == Combine::norm) {
+        text += fmt::format("  let v{} = {}{};\n", lane, item, factor);
+        item = fmt::format("v{0} * v{0}", lane);
+      }
     }
     const std::string all = pass_.width == 1
                                 ? items[0]
                                 : fmt::format("combine(combine({}, {}), combine({}, {}))", items[0],
                                               items[1], items[2], items[3]);
-    return fmt::format("fn load(place: Place, r: u32) -> Item {{\n{}  return {};\n}}\n", text, all);
+    return fmt::format("fn {}(place: Place, r: u32{}) -> Item {{\n{}  return {};\n}}\n", name,
+                       parameter, text, all);
+  }
+
+  /// The root of a sum of squares. Where squares were too large or too small for f32, they are
+  /// summed once more, scaled: that is rare, so one thread may do it. Sums of sums, so that
+  /// rounding stays small and no loop is long. The scale goes below the root, where no compiler
+  /// moves the power of two past it: the norm may be out of range where the scaled one is not.
+  std::string root() const {
+    return load("load_scaled", ", factor: f32", " * factor") +
+           fmt::format(
+               "fn root(at: u32, item: Item) -> f32 {{\n"
+               "  let in_range = bitcast<u32>(item) < 0x7f800000u && item > 0x1p-60f;\n"
+               "  if (in_range) {{ return sqrt(item) * params.scale; }}\n"
+               "  let large = item > 1.0f;\n"
+               "  let place = place_of(at / params.splits);\n"
+               "  var r = (at % params.splits) * params.chunk;\n"
+               "  let end = r + min(params.chunk, params.count - r);\n"
+               "  var sum = start();\n"
+               "  while (r < end) {{\n"
+               "    var part = start();\n"
+               "    let stop = min(r + {0}u, end);\n"
+               "    for (; r < stop; r += {1}u) {{\n"
+               "      part += load_scaled(place, r, select(0x1p80f, 0x1p-80f, large));\n"
+               "    }}\n"
+               "    sum += part;\n"
+               "  }}\n"
+               "  return sqrt(sum * params.scale * params.scale) * select(0x1p-80f, 0x1p80f, "
+               "large);\n}}\n",
+               64 * pass_.width, pass_.width);
   }
 
   /// Scales, finishes and stores a result.
   std::string store() {
     std::string result = is_arg(pass_.combine) ? "item.index" : "item";
     if (pass_.combine == Combine::norm) {
-      result = "root(item, params.scale)";
+      result = "root(at, item)";
     } else if (!is_arg(pass_.combine) && is_float(pass_.element)) {
       result += " * params.scale";
     }
     result = wgsl_store(is_arg(pass_.combine) ? DType::u32 : pass_.element, pass_.value, result);
-    const std::string finish = pass_.finish == nullptr
-                                   ? plain_store("finish", {"y", pass_.value}, false)
-                                   : pass_.finish->store("finish", types_.finish, helpers_);
+    std::string finish = pass_.finish == nullptr
+                             ? plain_store("finish", {"y", pass_.value}, false)
+                             : pass_.finish->store("finish", types_.finish, helpers_);
+    if (pass_.combine == Combine::norm) finish += root();
     return finish + fmt::format("fn store(at: u32, item: Item) {{ finish(at, {}); }}\n", result);
   }
 
