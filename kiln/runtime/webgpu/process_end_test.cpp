@@ -15,7 +15,7 @@ namespace {
 BufferPtr kept_by_namespace;
 
 /// Has the device do work that nobody waits for, kernels not compiled before among it.
-void start_work(Runtime& runtime, int kernels = 20) {
+void start_work(Runtime& runtime, int kernels = 10) {
   BufferPtr a = upload(runtime, std::vector<float>(1000, 1));
   BufferPtr b = runtime.allocate(4000);
   for (int i = 0; i < kernels; ++i) {
