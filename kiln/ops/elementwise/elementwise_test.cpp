@@ -244,7 +244,6 @@ TEST(Elementwise, WhatCancelsOnPaperIsNaNWhereAnOperandIsNaNOrInfinite) {
   EXPECT_EQ(nan_at(x / x), ".nnnn.");
   EXPECT_EQ(nan_at(x * 0.0), "..nnn.");
   EXPECT_EQ(nan_at(sqrt(x) * sqrt(x)), "n.n.n.");
-  EXPECT_EQ(nan_at((x + 1.0) - (x + 1.0)), "..nnn.");
   EXPECT_THAT(values(equal(x, x)), ElementsAre(1, 1, 0, 1, 1, 1));
   EXPECT_THAT(values(less_equal(x, x)), ElementsAre(1, 1, 0, 1, 1, 1));
 }
