@@ -32,7 +32,7 @@ void require_sense(const CheckedOp& op, const CheckOptions& options) {
 
 /// Another runtime than the device's, where there is one that shares no kernels with it.
 Device other_runtime(const Device& device) {
-  const Device host = cpu::device();
+  Device host = cpu::device();
   if (!device.same_as(host)) return host;
   for (const AdapterInfo& adapter : webgpu::adapters()) {
     if (adapter.kind == AdapterKind::discrete_gpu || adapter.kind == AdapterKind::integrated_gpu)
