@@ -2,7 +2,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <numeric>
+#include <string>
+#include <vector>
 
 #include "examples/digits/chart.hpp"
 #include "examples/digits/training.hpp"
@@ -99,6 +105,50 @@ TEST(Chart, ShowsItsWordsAndLines) {
     EXPECT_THAT(svg, HasSubstr(part));
   }
   EXPECT_THAT(to_svg({"empty", "x", "y", {}}), HasSubstr("</svg>"));
+}
+
+/// The program, run in an empty folder of its own.
+class DigitsProgram : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (std::filesystem::temp_directory_path() / "digits-XXXXXX").string();
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    folder_ = name;
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  [[nodiscard]] int run(const std::string& arguments) const {
+    std::error_code none;
+    const auto self = std::filesystem::read_symlink("/proc/self/exe", none);
+    const std::string program = none ? KILN_PROGRAM : (self.parent_path() / "digits").string();
+    return std::system(
+        ("cd '" + folder_.string() + "' && '" + program + "' " + arguments + " >out").c_str());
+  }
+  [[nodiscard]] std::vector<std::string> written() const {
+    std::vector<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_))
+      names.push_back(entry.path().filename().string());
+    std::erase(names, "out");
+    return names;
+  }
+  [[nodiscard]] std::string printed() const {
+    std::ifstream file(folder_ / "out");
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
+ private:
+  std::filesystem::path folder_;
+};
+
+TEST_F(DigitsProgram, WritesNoFileUnlessToldTo) {
+  EXPECT_EQ(run("--epochs 1"), 0);
+  EXPECT_THAT(written(), ::testing::IsEmpty());
+}
+
+TEST_F(DigitsProgram, WritesTheCurveWhereItIsToldToAndSaysSo) {
+  EXPECT_EQ(run("--epochs 1 --svg curve.svg"), 0);
+  EXPECT_THAT(written(), ::testing::ElementsAre("curve.svg"));
+  EXPECT_THAT(printed(), HasSubstr("loss curve: curve.svg"));
 }
 
 }  // namespace

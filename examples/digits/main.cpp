@@ -18,7 +18,7 @@ using namespace kiln;
 struct Options {
   std::string adapter;
   TrainingOptions training;
-  std::string svg = "digits_loss.svg";
+  std::string svg;
   bool json = false;
 };
 
@@ -31,8 +31,7 @@ void add_options(CLI::App& app, Options& options) {
       ->capture_default_str();
   app.add_option("--seed", options.training.seed, "Of the first weights and the order of images")
       ->capture_default_str();
-  app.add_option("--svg", options.svg, "Where the loss curve is written; empty: nowhere")
-      ->capture_default_str();
+  app.add_option("--svg", options.svg, "File for the loss curve; none is written unless given");
   app.add_flag("--json", options.json, "One JSON object on stdout and nothing else");
 }
 
