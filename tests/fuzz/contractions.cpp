@@ -240,10 +240,16 @@ std::vector<Array> model_layer_norm(Model& m, const Step& s) {
   for (std::size_t row = 0; n > 0 && row < x.ids.size() / n; ++row) {
     const std::vector<Id> ids(x.ids.begin() + static_cast<std::ptrdiff_t>(row * n),
                               x.ids.begin() + static_cast<std::ptrdiff_t>((row + 1) * n));
-    const Id mean = mean_of(t, d, ids);
+    // The row moved by its first element: the mean that is rounded is that of the moved row, which
+    // is as large as the first element's distance from the others. The move itself changes nothing,
+    // so whatever is unknown of the first element is not once more unknown of the others.
+    const Id first = t.given(t.value(ids[0]), d);
+    std::vector<Id> moved;
+    for (const Id id : ids) moved.push_back(t.make(Fn::sub, d, id, first));
+    const Id mean = mean_of(t, d, moved);
     std::vector<Id> centred;
     std::vector<Id> squares;
-    for (const Id id : ids) {
+    for (const Id id : moved) {
       centred.push_back(t.make(Fn::sub, d, id, mean));
       squares.push_back(t.make(Fn::mul, d, centred.back(), centred.back()));
     }

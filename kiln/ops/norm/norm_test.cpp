@@ -83,6 +83,27 @@ TEST(LayerNorm, IsRightWhereOneElementIsFarFromTheOthers) {
   }
 }
 
+// Elements near the mean of a row whose first is far from it. They are off by what the moved row's
+// mean is: that distance times 2^-24 for each of its sum, 1 / N and their product.
+TEST(LayerNorm, IsOffByTheRoundingOfTheMovedRowsMean) {
+  const std::vector<std::vector<float>> rows{
+      {128, 0, 0, -128, -2}, {-78, 51, -21, 42, 6}, {-100, 0.5F, 0.25F, 0, 99}};
+  for (const std::vector<float>& row : rows) {
+    const double n = static_cast<double>(row.size());
+    double mean = 0;
+    double variance = 0;
+    for (const float v : row) mean += double{v} / n;
+    for (const float v : row) variance += (double{v} - mean) * (double{v} - mean) / n;
+    const double deviation = std::sqrt(variance + 1e-5);
+    const double shared = 3 * 0x1p-24 * std::abs(double{row[0]} - mean) / deviation;
+    const std::vector<float> out = plain(row, DType::f32, 1e-5);
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const double expected = (double{row[i]} - mean) / deviation;
+      EXPECT_NEAR(double{out[i]}, expected, shared + 1e-6 * std::abs(expected)) << row[0];
+    }
+  }
+}
+
 TEST(LayerNorm, IsRightWhereSquaresLeaveTheRange) {
   for (const float size : {1e15F, 1e19F, 1e25F, 1e35F, 5e37F}) {
     test::expect_near(plain({size, -size}, DType::f32, 1e-5), {1, -1}, 1e-6);
