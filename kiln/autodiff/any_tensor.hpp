@@ -21,8 +21,8 @@ using AnyTensor = Tensor<any_rank>;
 struct Node;
 class Gradients;
 
-/// Elements on their way from a device. `get()` waits and gives them; each call after the first
-/// throws std::future_error.
+/// Elements that are being read from a device. `get()` waits and returns them. It can be called
+/// once: the next call throws std::future_error.
 template <class T>
 class Reading {
  public:
@@ -34,12 +34,12 @@ class Reading {
   std::future<std::vector<std::byte>> bytes_;
 };
 
-/// An immutable array on a device, perhaps with a place in a gradient graph. Copies share the
+/// An immutable array on a device. It may be part of a gradient graph. Copies share the
 /// elements.
 template <>
 class Tensor<any_rank> {
  public:
-  /// No tensor: all but assignment and destruction is an error.
+  /// An empty handle: everything except assignment and destruction throws.
   Tensor() = default;
   Tensor(Value value, Device device) : value_(std::move(value)), device_(std::move(device)) {}
 
@@ -57,7 +57,7 @@ class Tensor<any_rank> {
   [[nodiscard]] std::vector<T> to_vector() const {
     return read<T>().get();
   }
-  /// The same without waiting: the values are those of now, whatever is done later.
+  /// The same without waiting. `get()` on the result gives the values as they are now.
   template <class T = float>
   [[nodiscard]] Reading<T> read() const {
     return Reading<T>(read_bytes(dtype_of<T>));
@@ -71,21 +71,21 @@ class Tensor<any_rank> {
 
   /// Whether a gradient may flow to it.
   [[nodiscard]] bool tracked() const { return node_ != nullptr; }
-  /// The same elements as a source leaf of which gradients can be asked. Throws UnsupportedError on
-  /// a device without autodiff and for the result of an operation on tracked tensors, DTypeError
-  /// for a dtype that is no float.
+  /// The same elements as a leaf, whose gradient can be asked for. Throws UnsupportedError on a
+  /// device without autodiff, and for the result of an operation on tracked tensors. Throws
+  /// DTypeError for a dtype that is not a float.
   [[nodiscard]] AnyTensor require_grad() const;
   /// The same elements outside of any gradient graph.
   [[nodiscard]] AnyTensor detach() const { return {value(), device()}; }
-  /// The gradients of this tensor, which must have one element, in all leaves it depends on.
+  /// The gradients of this tensor, which must have one element, in all leaves that it depends on.
   ///
   ///     AnyTensor w = random_normal({4, 4}, 1, device.autodiff()).require_grad();
   ///     Gradients g = sum(w * w).backward();
   ///     g.of(w);   // 2 w
   [[nodiscard]] Gradients backward() const;
-  /// The same elements on another device, or the same device otherwise adjusted. A tracked tensor
-  /// stays tracked on the same adapter with autodiff, and is detached for a device without; to
-  /// another adapter detach it first (UnsupportedError).
+  /// The same elements on another device, or on the same one with other settings. A tracked tensor
+  /// stays tracked on the same adapter with autodiff, and is detached on one without. To move it to
+  /// another adapter, detach it first (UnsupportedError).
   [[nodiscard]] AnyTensor to(const Device& device) const;
 
   /// For rules: the value without its gradient.
@@ -104,10 +104,10 @@ class Tensor<any_rank> {
 
 [[noreturn]] void refuse_rank(int expected, const Shape& shape, const std::source_location& where);
 
-/// A tensor of a rank known at compile time. It is an annotation: the rank is checked once, where a
-/// value enters.
+/// A tensor whose rank is known at compile time. The rank is checked once, where an AnyTensor is
+/// converted.
 ///
-///     Tensor<2> logits = model(x);   // ShapeError that names this line, if the rank is another
+///     Tensor<2> logits = model(x);   // a ShapeError that names this line, unless the rank is 2
 template <int Rank>
 class Tensor : public AnyTensor {
  public:

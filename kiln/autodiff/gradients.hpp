@@ -6,12 +6,12 @@
 
 namespace kiln {
 
-/// The gradients that one backward pass found, by leaf. Holds no graph: what was saved goes with
-/// the loss.
+/// The gradients of one backward pass, by leaf. It holds no graph: saved tensors are freed with the
+/// loss.
 class Gradients {
  public:
-  /// The gradient of a leaf: its shape and dtype, untracked. Throws UnsupportedError for a tensor
-  /// that was not marked, that is no leaf, or that the loss does not depend on.
+  /// The gradient of a leaf, of the leaf's shape and dtype, untracked. Throws UnsupportedError for
+  /// a tensor that was not marked, is not a leaf, or does not affect the loss.
   [[nodiscard]] AnyTensor of(const AnyTensor& leaf) const;
   /// Whether the loss depends on the leaf.
   [[nodiscard]] bool contains(const AnyTensor& leaf) const;
@@ -21,9 +21,9 @@ class Gradients {
   std::unordered_map<std::uint64_t, AnyTensor> by_node_;
 };
 
-/// Gradients of sum(outs[0] * seeds[0]) + sum(outs[1] * seeds[1]) + ...: the primitive beneath
-/// backward(). Seeds have the shape, dtype and device of their outputs: else ShapeError, DTypeError
-/// or DeviceError. So have the gradients that a rule sets, those of its inputs.
+/// The gradients of sum(outs[0] * seeds[0]) + sum(outs[1] * seeds[1]) + ..., which backward() is
+/// made of. Seeds have the shape, dtype and device of their outputs, and gradients that a rule sets
+/// have those of its inputs. Throws ShapeError, DTypeError or DeviceError otherwise.
 Gradients vjp(std::span<const AnyTensor> outs, std::span<const AnyTensor> seeds);
 
 }  // namespace kiln

@@ -12,14 +12,14 @@
 
 namespace kiln {
 
-/// Whether an operation's results are dear to compute (kept for backward) or cheap (may be computed
-/// again).
+/// Whether an operation's results are expensive to compute (kept for backward) or cheap (may be
+/// computed again).
 enum class Bound : std::uint8_t { compute, memory };
 
 struct Recipe;
 
-/// What a `save` rule keeps of a tensor: its value, or, where the strategy has it so, only how to
-/// compute it again.
+/// What a `save` rule keeps of a tensor: its value or, if the device's strategy says so, only how
+/// to compute it again.
 class Checkpoint {
  public:
   Checkpoint() = default;
@@ -39,20 +39,20 @@ class Checkpoint {
 class Saver {
  public:
   [[nodiscard]] Checkpoint keep(const AnyTensor& tensor) const;
-  /// Keeps nothing, and so lets the tensor be freed, unless `wanted`.
+  /// Keeps the tensor if `wanted`, and otherwise lets it be freed.
   [[nodiscard]] Checkpoint keep_if(bool wanted, const AnyTensor& tensor) const {
     return wanted ? keep(tensor) : Checkpoint{};
   }
 };
 
-/// Where a backward rule puts the gradient of one input. False where nobody wants it.
+/// Where a backward rule puts the gradient of one input. False if nobody wants that gradient.
 class GradSlot {
  public:
   explicit GradSlot(bool wanted = false) : wanted_(wanted) {}
   explicit operator bool() const { return wanted_; }
-  /// A gradient of exactly the input's shape. Ignored where nobody wants it.
+  /// A gradient of exactly the input's shape. Ignored if nobody wants it.
   void set(const AnyTensor& gradient) { put(gradient, false); }
-  /// A gradient that is to be summed over the dimensions along which the input broadcasts.
+  /// A gradient that is first summed over the dimensions along which the input broadcasts.
   void set_reduced(const AnyTensor& gradient) { put(gradient, true); }
 
   [[nodiscard]] const std::optional<AnyTensor>& value() const { return value_; }
@@ -106,8 +106,8 @@ struct Recipe {
                                 ///< again that is still there
 };
 
-/// One operation on tracked tensors, or a leaf. Owned by its outputs and by what was computed from
-/// them; immutable once made.
+/// One operation on tracked tensors, or a leaf. Its outputs, and what was computed from them, own
+/// it. Immutable once made.
 struct Node {
   Node();
   Node(const Node&) = delete;
@@ -138,7 +138,7 @@ struct Node {
   static std::atomic<std::uint64_t> last_id;
 };
 
-/// A node without a rule: gradients gather there.
+/// A node without a rule, where gradients are summed.
 std::shared_ptr<Node> make_leaf(const TensorSpec& spec, const Device& device);
 
 /// Puts a node on values that exist already, if an input is tracked: the one path for kernels,

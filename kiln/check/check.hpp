@@ -27,7 +27,7 @@ struct CheckCase {
   bool brief = false;
 };
 
-/// What check_op is at: before each case.
+/// What check_op is about to check; reported before each case.
 struct CheckProgress {
   std::string_view op;
   DType dtype = DType::f32;
@@ -37,8 +37,8 @@ struct CheckProgress {
   std::size_t total = 0;
 };
 
-/// What values an input gets: evenly from [low, high). An input of another dtype than the one being
-/// checked, such as indices, says so, and gets whole numbers where it is no float.
+/// The values of an input: drawn evenly from [low, high). Set `dtype` for an input that does not
+/// have the dtype being checked, such as indices; if it is no float it gets whole numbers.
 struct InputValues {
   double low = -2;
   double high = 2;
@@ -69,10 +69,10 @@ struct CheckOptions {
   std::uint64_t seed = 1;
   /// Shapes that the operation must refuse: in the call, with its name, on every route.
   std::vector<CheckCase> refused{};
-  /// Where the reference is computed. Empty: on another runtime than the one that is checked, so
-  /// that a fault of its own kernels cannot hide: the host, and for the host a GPU if there is one.
+  /// Where the reference is computed. Empty: on another runtime than the checked one, so that a
+  /// fault of one runtime cannot hide: the host, and for the host a GPU if there is one.
   std::optional<Device> reference_device{};
-  /// Told what is being checked, for programs that say so to people.
+  /// Called before each case, for programs that show progress.
   std::function<void(const CheckProgress&)> progress{};
 };
 
@@ -86,19 +86,19 @@ struct CheckOptions {
 /// - one NaN in each input: it must appear exactly where the reference has it, forward and
 ///   backward;
 /// - each Param of the operation at another value, and the operation with the attributes of
-///   `others`, against their own references, and back again: nothing may be kept of the values
-///   before;
-/// - what `refused` says is refused in the call, queued, at once, and where the fallback is
-/// allowed;
+///   `others`, against their own references, and back again: nothing may be kept of earlier
+///   values;
+/// - the cases of `refused` are refused by the call: queued, eager, and with the fallback
+///   allowed;
 /// - both checkpointing strategies, and one tensor as two inputs where shapes allow;
-/// - memory: outputs are poisoned before and have canaries behind them; inputs stay as they were.
+/// - memory: every element of an output is written, nothing outside is; inputs stay unchanged.
 ///
-/// The reference is computed on another runtime where it can be (a note says where not), a body in
-/// double precision on the host.
+/// The reference is computed on another runtime if possible (otherwise a note says so), and that of
+/// a body in double precision on the host.
 ///
-/// The operation needs a rule `reference` or `body`; one without a gradient is checked without.
-/// Nothing is thrown for what the operation does wrong: it is in the report. Throws Error for
-/// options that name no device or no case, or a case of another number of inputs.
+/// The operation needs a rule `reference` or `body`. Gradients are checked if it has them. Faults
+/// of the operation are not thrown; they are in the report. Throws Error for options without a
+/// device or a case, and for a case with the wrong number of inputs.
 ///
 ///     const CheckReport report = check_op(MatmulBiasRelu{}, {.devices = {webgpu::device()},
 ///                                                            .cases = matmul_cases()});
@@ -110,7 +110,7 @@ template <class Op>
 CheckReport check_op(const Op& op, const CheckOptions& options,
                      std::initializer_list<Op> others = {});
 
-/// The same against a reference that stands elsewhere: a function of the inputs.
+/// The same with a function of the inputs as the reference.
 ///
 ///     check_op(Swish{}, [](const AnyTensor& x) { return x * sigmoid(x); }, options);
 template <class Op, class Reference>

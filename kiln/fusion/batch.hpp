@@ -25,7 +25,7 @@ struct Batch {
   void number(std::uint64_t id);
   /// A node an operation, as the passes want it. Ops are numbered.
   [[nodiscard]] fusion::Graph graph(const Runtime& runtime) const;
-  /// Gives everything that is not there yet `cause` for its error.
+  /// Makes `cause` the error of everything that is not computed yet.
   void fail(const std::exception_ptr& cause) const;
 };
 
@@ -44,7 +44,7 @@ DrainReport report_of(const fusion::Plan& plan, std::span<const std::uint64_t> l
 class Execution {
  public:
   Execution(Runtime& runtime, Batch& batch, const fusion::Plan& plan);
-  /// What goes wrong is kept with the values it concerns.
+  /// An error is kept with the values that it affects.
   void run();
 
   [[nodiscard]] const std::vector<std::uint64_t>& launches() const { return launches_; }

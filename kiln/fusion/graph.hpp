@@ -1,7 +1,7 @@
 #pragma once
-/// Queued work as the passes see it: values are numbers, layouts are relative to a dense buffer or
-/// to a given one, run-time scalars are numbers of a list. Nothing in it belongs to one drain, so
-/// what is planned once serves every drain of the same form.
+/// Queued work as the passes see it. Values are numbers, layouts are relative to a dense buffer or
+/// to a given one, run-time scalars are numbers of a list. Nothing belongs to one drain, so a plan
+/// serves every drain of the same form.
 #include <cstdint>
 #include <string>
 #include <utility>

@@ -27,8 +27,8 @@ struct RuleCall {
   std::shared_ptr<const void> op;
 };
 
-/// An operation given by a function that launches what it takes. It may hold no Value: that would
-/// keep work alive which nobody can read.
+/// An operation given by a function that launches kernels. The function may hold no Value, which
+/// would keep work alive that nobody can read.
 using LaunchFunction =
     std::function<std::vector<RawTensor>(webgpu::Client&, std::span<const RawTensor> in)>;
 struct LaunchByHand {
@@ -37,20 +37,20 @@ struct LaunchByHand {
 };
 using LaunchCall = std::shared_ptr<const LaunchByHand>;
 
-/// What is computed, without from what: it holds no value and no gradient, and can be run again.
+/// An operation without its operands. It holds no value and no gradient, and can run again.
 struct OpRecord {
   /// Outlives everything: a constant, or from lasting_name. Of a LaunchCall: that call's own.
   std::string_view name;
   std::variant<ElementwiseCall, Reduction, RuleCall, LaunchCall> call;
 };
 
-/// `name` for as long as the process runs; equal names are one. For names that follow from
-/// constants, such as that of an operation's gradient: there are no more of them than operations,
-/// and nothing is ever taken away. A name that a caller may make up is kept with its call.
+/// A copy of `name` that lasts as long as the process; equal names share one. Only for names that
+/// follow from constants, such as the name of an operation's gradient, since none is ever freed. A
+/// name that a caller made up is kept with its call instead.
 std::string_view lasting_name(const std::string& name);
 
-/// Queues `record` on `inputs`, which share `device`; result i has shape and dtype `out[i]`. On an
-/// eager device it runs now, and what goes wrong is thrown. A view is neither queued nor run.
+/// Queues `record` on `inputs`, which share `device`. Result i has shape and dtype `out[i]`. On an
+/// eager device it runs now, and errors are thrown. A view is neither queued nor run.
 std::vector<Value> record(const OpRecord& record, const Device& device,
                           std::span<const Value> inputs, std::span<const TensorSpec> out);
 

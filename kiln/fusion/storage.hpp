@@ -8,8 +8,8 @@
 
 namespace kiln {
 
-/// Elements that are, or will be, in device memory. Shared by the handles to them and by queued
-/// work; the memory goes when both are done with it.
+/// Elements that are, or will be, in device memory. Handles and queued work share it; the memory is
+/// freed when neither uses it any more.
 struct Storage {
   enum class State : std::uint8_t { queued, ready, failed };
 

@@ -12,8 +12,8 @@ namespace kiln {
 
 class TraceSpan;
 
-/// The queue of one opened device, in order. Operations wait here until somebody reads, or until
-/// there are many; then those whose results somebody can still read run, fused. Safe to use from
+/// The queue of one opened device, in order. Operations wait here until somebody reads or until
+/// there are many. Then those whose results can still be read run, fused. Safe to use from
 /// several threads.
 class Stream final : public RuntimeExtension {
  public:
@@ -30,25 +30,25 @@ class Stream final : public RuntimeExtension {
   /// Queues `record`, which is no view; see kiln::record.
   std::vector<Value> append(const OpRecord& record, const Device& device,
                             std::span<const Value> inputs, std::span<const TensorSpec> out);
-  /// The same elements seen otherwise. Throws ShapeError that begins with `op` where there are none
-  /// at some place of `layout`.
+  /// The same elements under another layout. Throws ShapeError that begins with `op` if `layout`
+  /// reaches outside of them.
   Value view(std::string_view op, const Value& value, const Layout& layout);
 
-  /// Runs what is queued now. What goes wrong is kept with the results it concerns. Throws Error if
-  /// a rule calls it while the queue runs.
+  /// Runs what is queued now. An error is kept with the results that it affects. Throws Error if a
+  /// rule calls it while the queue runs.
   void drain();
   void flush() override { drain(); }
-  /// Runs what is queued if `storage` still is. Throws what went wrong on the way to it.
+  /// Runs the queue if `storage` is still queued. Throws the error of computing it, if any.
   void settle(const Storage& storage);
 
   /// What the last drain did.
   [[nodiscard]] DrainReport last_drain() const;
 
-  /// So many queued operations, or bytes of their results, run at once.
+  /// The queue runs when it has so many operations, or so many bytes of results.
   static constexpr std::size_t most_queued = 1024;
   static constexpr std::uint64_t most_queued_bytes = std::uint64_t{16} << 30;
-  /// So much memory plans may take, and the forms they are found by: those used last are kept. A
-  /// plan takes some 2 KB an operation.
+  /// The most memory for plans and their forms; those used last are kept. A plan takes about 2 KB
+  /// for each operation.
   static constexpr std::size_t most_plan_bytes = std::size_t{64} << 20;
 
   // For handles.

@@ -8,9 +8,9 @@ namespace kiln {
 struct Storage;
 class Stream;
 
-/// A value: its shape and dtype are known, its elements may be on their way. Immutable and cheap to
-/// copy. Elements are computed as long as a Value of them exists; those that nobody can read any
-/// more never are.
+/// A value whose shape and dtype are known, and whose elements may not be computed yet. Immutable
+/// and cheap to copy. Elements that are queued are computed only if a Value of them still exists
+/// when the queue runs.
 class Value {
  public:
   Value() = default;
@@ -21,11 +21,11 @@ class Value {
   [[nodiscard]] const TensorSpec& spec() const { return handle_->spec; }
   [[nodiscard]] const Shape& shape() const { return handle_->spec.shape; }
   [[nodiscard]] DType dtype() const { return handle_->spec.dtype; }
-  /// Where its elements lie, in whatever buffer that will be.
+  /// Where its elements lie in their buffer, which may not exist yet.
   [[nodiscard]] const Layout& layout() const { return handle_->layout; }
   [[nodiscard]] const std::shared_ptr<Runtime>& runtime() const { return handle_->runtime; }
-  /// Where its elements are, or will be once launched work is done. Runs what is queued if it must.
-  /// Throws what went wrong on the way to them.
+  /// The tensor of its elements, valid once launched work is done. Runs the queue if they are still
+  /// queued. Throws the error of computing them, if there is one.
   [[nodiscard]] RawTensor raw() const;
   explicit operator bool() const { return handle_ != nullptr; }
 
@@ -33,7 +33,7 @@ class Value {
   friend class WeakValue;
   friend class Stream;
 
-  /// While it lives somebody may read the storage.
+  /// The storage may be read as long as this lives.
   struct Handle {
     Handle(std::shared_ptr<Runtime> on, Stream& queue, std::shared_ptr<Storage> elements,
            const Layout& at);
@@ -51,7 +51,7 @@ class Value {
   std::shared_ptr<const Handle> handle_;
 };
 
-/// Does not keep the value; gives it back while somebody else does.
+/// A value that this does not keep alive.
 class WeakValue {
  public:
   WeakValue() = default;

@@ -57,22 +57,22 @@ struct Scratch {
   std::int64_t elements = 0;
 };
 
-/// What the generated store does to a value on its way out: `body(value, inputs...)`, each input
-/// read at the index stored to. The inputs are operands of the operation, of the output's shape;
-/// those that the kernel itself does not read may be strided, and are not copied.
+/// What the generated store computes before it writes a value: `body(value, inputs...)`, each input
+/// read at the index stored to. The inputs are operands of the operation, of the output's shape.
+/// Inputs that the kernel itself does not read may be strided, and are not copied.
 struct Epilogue {
   BodyPtr body;
   std::vector<std::string> inputs;
 };
 
-/// An epilogue from a function of expressions: of the value, then of one a name. Throws KernelError
-/// if their numbers differ.
+/// An epilogue from a function of expressions: the value, then one for each name. Throws
+/// KernelError if their numbers differ.
 ///
 ///     epilogue([](Expr value, Expr bias) { return relu(value + bias); }, {"bias"})
 template <class F>
 Epilogue epilogue(F f, std::vector<std::string> inputs);
 
-/// Whether a kernel only stores its output, or reads it back, too.
+/// Whether a kernel only writes its output, or also reads it.
 enum class OutputAccess : std::uint8_t { write, read_write };
 
 namespace webgpu {
@@ -91,7 +91,7 @@ struct Launch {
   /// The kernel reads inputs through NAME_offset() or NAME_batch(i) and NAME_stride(d); otherwise
   /// they are made dense first.
   bool strided = false;
-  /// Of a strided launch: operands it wants dense all the same.
+  /// In a strided launch: operands that are made dense anyway.
   std::vector<std::string> dense{};
   /// Inputs declared as arrays of vec4 of elements.
   std::vector<std::string> vec4{};
@@ -99,14 +99,14 @@ struct Launch {
   std::optional<Epilogue> store{};
   /// Outputs are zero before the kernel runs, and are otherwise undefined.
   bool zeroed = false;
-  /// The adapter's own bounds and loop checks are off: the kernel guards every access itself.
-  /// check_op's canaries are the licence to say so.
+  /// The adapter's own bounds and loop checks are off, and the kernel guards every access itself.
+  /// check_op finds writes outside of the outputs.
   bool trusted = false;
-  /// The most rounds that the loops of one thread take, all together, where that grows with the
-  /// operands. A launch of more than Limits::loop_rounds is refused: the adapter would cut it
-  /// short.
+  /// The most rounds that all loops of one thread take together, if that grows with the operands.
+  /// A launch of more than Limits::loop_rounds is refused, because the adapter would end its loops
+  /// early.
   std::int64_t rounds = 0;
-  /// Not empty: this candidate does not take these operands or this adapter, and why.
+  /// Why this candidate does not take these operands or this adapter. Empty if it does.
   std::string declined{};
 
   /// A candidate that declines; `language` is what its kernel is written in.

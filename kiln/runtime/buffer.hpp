@@ -18,8 +18,8 @@ class Buffer {
   /// Distinct for every allocation of a runtime's memory; kept while the pool reuses it.
   [[nodiscard]] std::uint64_t id() const { return id_; }
 
-  /// Whether somebody outside of kiln owns or reads the memory: then no result is put in place of
-  /// what lies there, whoever else has given it up.
+  /// Whether another library owns or reads the memory. Then no result may overwrite it, even when
+  /// nothing in kiln uses it any more.
   [[nodiscard]] bool frozen() const { return frozen_.load(std::memory_order_relaxed); }
   /// From here on, as long as the buffer lives.
   void freeze() { frozen_.store(true, std::memory_order_relaxed); }

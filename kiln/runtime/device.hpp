@@ -7,12 +7,12 @@
 
 namespace kiln {
 
-/// What the engine keeps for the backward pass of memory-bound operations: their results, or only
-/// how to make them again.
+/// What is kept of memory-bound operations for the backward pass: their results (`keep`), or for
+/// most of them only how to compute them again (`balanced`).
 enum class Checkpointing : std::uint8_t { keep, balanced };
 
-/// A device and how to use it. A value: the adjusting functions return copies, and copies share the
-/// opened adapter.
+/// An opened device, and how to use it. It is a value: functions that change a setting return a
+/// changed copy. Copies share the opened adapter.
 ///
 ///     Device device = default_device();      // the best GPU there is, else the host
 ///     Device training = device.autodiff();   // the same; tensors made here may require gradients
@@ -21,13 +21,13 @@ class Device {
  public:
   explicit Device(std::shared_ptr<Runtime> runtime);
 
-  /// Tensors made on the copy may be marked with require_grad().
+  /// The copy whose tensors may be marked with require_grad().
   [[nodiscard]] Device autodiff(Checkpointing strategy = Checkpointing::keep) const;
   /// The copy without gradients.
   [[nodiscard]] Device plain() const;
-  /// The copy on which every operation runs when it is called, and throws there. Otherwise
-  /// operations are queued and run when somebody reads, fused with each other. KILN_EAGER=1 in the
-  /// environment makes every device eager.
+  /// The copy on which every operation runs, and throws, when it is called. On other devices
+  /// operations are queued, fused, and run when somebody reads. The environment variable
+  /// KILN_EAGER=1 makes every device eager.
   [[nodiscard]] Device eager() const;
   /// The copy that queues, whatever the environment says.
   [[nodiscard]] Device lazy() const;
@@ -46,13 +46,13 @@ class Device {
   /// The adapter as its driver calls it.
   [[nodiscard]] std::string adapter() const { return runtime_->adapter(); }
   [[nodiscard]] Limits limits() const { return runtime_->limits(); }
-  /// Starts all queued work and does not wait: for loops that read nothing, at the end of a round.
+  /// Starts all queued work without waiting. Call it each round in a loop that reads nothing.
   void flush() const { runtime_->flush_extensions(); }
-  /// Waits until all work on the adapter is done, the queued included. Throws what the device
-  /// reported meanwhile.
+  /// Waits until all work on the adapter is done, queued work included. Throws an error that the
+  /// device reported meanwhile.
   void synchronize() const;
 
-  /// Whether both use the same opened adapter, however each is adjusted.
+  /// Whether both use the same opened adapter, whatever their settings.
   [[nodiscard]] bool same_as(const Device& other) const { return runtime_ == other.runtime_; }
 
  private:

@@ -7,8 +7,8 @@
 
 namespace kiln {
 
-/// One run of a queue, known to every thread that works for it. Rules are called then, and the lock
-/// of the queue is held: a rule that reads what is queued would wait for itself.
+/// One run of a queue, known to every thread that works for it. It calls rules while it holds the
+/// queue's lock, so a rule that read a queued tensor would wait for itself.
 class QueueRun {
  public:
   QueueRun() = default;
@@ -30,8 +30,8 @@ class QueueRun {
     QueueRun* before_;
   };
 
-  /// Keeps what somebody else's code ends, so that it ends with this object, which outlives the
-  /// lock and every Scope.
+  /// Keeps an object whose destructor is another library's code until this object ends, which is
+  /// after the lock and every Scope.
   void leave(std::shared_ptr<void> owner) noexcept {
     try {
       const std::lock_guard lock(mutex_);

@@ -9,13 +9,13 @@ namespace kiln {
 struct TraceEvent;
 
 /// Records what the host and the devices do, from its construction until stop() or its end, and
-/// writes a file that ui.perfetto.dev and chrome://tracing read. Each thread has a track: drains of
-/// the queue, planning, the blocks of a plan, compilations, submits, waits. Each device has one
-/// with its launches, which need timestamps (`limits().timestamps`); the file says which devices
-/// had none. Several traces may record at once; each gets all that begins in its time.
+/// writes a file for ui.perfetto.dev and chrome://tracing. Each thread has a track: drains of the
+/// queue, planning, the blocks of a plan, compilations, submits, waits. Each device has a track of
+/// its launches, which needs timestamps (`limits().timestamps`); the file says which devices have
+/// none. Several traces may record at once; each gets all that begins while it records.
 ///
-/// Traced launches run in a pass of their own each, for their timestamps: a program that is traced
-/// is slower, and the times between launches are not those of the untraced one. Events are kept in
+/// Each traced launch runs in a compute pass of its own, for its timestamps. So a traced program is
+/// slower, and the gaps between its launches differ from those of the untraced one. Events stay in
 /// memory until the last trace stops.
 ///
 ///     {
@@ -23,15 +23,15 @@ struct TraceEvent;
 ///       training_step();
 ///     }  // written
 ///
-/// KILN_TRACE=file in the environment records from the first opened device on, and writes when the
-/// process ends normally. A file that cannot be written is an error of opening the device then.
+/// The environment variable KILN_TRACE=file records from the first opened device on, and writes
+/// when the process ends normally. Opening the device throws if the file cannot be written.
 class Trace {
  public:
   /// Starts. Throws Error, naming the file, if it cannot be written.
   explicit Trace(std::string file);
   Trace(const Trace&) = delete;
   Trace& operator=(const Trace&) = delete;
-  /// Stops; a file that cannot be written is lost without a word. Call stop() to know.
+  /// Stops. It cannot throw: call stop() to learn whether the file was written.
   ~Trace();
 
   /// Waits for the launches that are timed, and writes the file. Throws Error, naming the file, if
@@ -50,9 +50,9 @@ class Trace {
   bool running_ = true;
 };
 
-/// A stretch of time of the calling thread, from construction to end, for the traces that record.
-/// It must end on the thread that made it, after those made within it. Costs one relaxed load while
-/// nothing records.
+/// A span of time on the calling thread, from construction to destruction, in every trace that
+/// records. It must end on the thread that made it, after the spans made within it. While nothing
+/// records it costs one relaxed load.
 ///
 ///     for (std::uint64_t epoch = 0; epoch < 10; ++epoch) {
 ///       TraceSpan span("epoch");

@@ -17,8 +17,8 @@ namespace kiln {
 class Expr;
 
 /// A number that changes from call to call, such as a learning rate, as a field of an operation. It
-/// is passed to the kernel at launch: it is in no cache key and in no kernel's text, so a new value
-/// never compiles anything. Beside f16 operands it takes part in f32, as they do.
+/// is passed to the kernel at launch. It is in no cache key and in no kernel's text, so a new value
+/// never compiles anything. Beside f16 operands it is f32; they are computed in f32, too.
 ///
 ///     struct Scale {
 ///       static constexpr std::string_view name = "scale";
@@ -31,9 +31,9 @@ class Param {
   constexpr Param(double value = 0)  // NOLINT(google-explicit-constructor): a number is one
       : value_(value) {}
 
-  /// The number, for rules that run at every call, such as `cpu_kernel`. Throws Error in a rule
-  /// whose answer is kept for other numbers, too: `body` and `webgpu_kernel`, which take the Param
-  /// itself.
+  /// The number, for rules that run at every call, such as `cpu_kernel`. Throws Error in `body` and
+  /// `webgpu_kernel`, whose answer is kept for all numbers; use the Param itself
+  /// there.
   [[nodiscard]] double value() const;
 
  private:

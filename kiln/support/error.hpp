@@ -16,7 +16,7 @@ struct ShapeError : Error {
   using Error::Error;
 };
 
-/// A dtype that an operation does not take, or dtypes that do not go together.
+/// A dtype that an operation does not take, or operands whose dtypes differ.
 struct DTypeError : Error {
   using Error::Error;
 };
@@ -26,7 +26,7 @@ struct DeviceError : Error {
   using Error::Error;
 };
 
-/// A kernel that does not compile, is not bound as promised, or asks for more than the adapter has.
+/// A kernel that does not compile, has other bindings than stated, or needs more than there is.
 struct KernelError : Error {
   using Error::Error;
 };

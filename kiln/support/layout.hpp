@@ -7,7 +7,7 @@
 
 namespace kiln {
 
-/// Steps between neighbours along each axis, in elements; 0 along a broadcast axis.
+/// Steps between adjacent elements along each axis, in elements; 0 along a broadcast axis.
 using Strides = std::array<std::int64_t, max_rank>;
 
 /// Where the elements of a tensor lie in its buffer: shape, strides and offset, all in elements.

@@ -128,13 +128,13 @@ typename Traits<Op>::template Result<AnyTensor> apply_now(const Op& op, const De
 
 }  // namespace detail
 
-/// Runs an operation: the one way in for built-in operations and a user's alike. Its output rule
-/// runs now, on this thread, so a wrong shape throws at the line that wrote it. Gives AnyTensor, or
-/// the operation's own aggregate of them.
+/// Calls an operation, built-in or yours. Its `output` rule runs now, on this thread, so a wrong
+/// shape throws at the line that wrote it. Returns an AnyTensor, or the operation's own aggregate
+/// of tensors.
 ///
 ///     AnyTensor silu(const AnyTensor& x) { return apply(Silu{}, x); }
 ///
-/// Throws DeviceError for operands on different devices, and what the rules throw.
+/// Throws DeviceError for operands on different devices, and whatever the rules throw.
 template <class Op, class... T>
 auto apply(const Op& op, const T&... tensors) {
   static_assert((std::is_base_of_v<AnyTensor, T> && ...),

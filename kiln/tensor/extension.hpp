@@ -361,9 +361,9 @@ constexpr bool well_formed() {
 
 }  // namespace detail
 
-/// Whether a struct of rules is a complete operation. `static_assert(Extension<MyOp>);` beside its
-/// definition shows faults there, each with the rule, what it is and what it must be. A variable,
-/// not a concept: a concept would only say "false".
+/// Whether a struct of rules is a complete operation. Write `static_assert(Extension<MyOp>);` after
+/// its definition: a fault shows there, with the rule, what it is and what it must be. This is a
+/// variable because a concept would only say "false".
 template <class Op>
 inline constexpr bool Extension =  // NOLINT(readability-identifier-naming): reads as a concept
     detail::well_formed<Op>();

@@ -2,15 +2,15 @@
 
 namespace kiln {
 
-// The layers an operation can take part in; named in `using layers = Layers<...>`.
+// The layers that an operation takes part in, named in `using layers = Layers<...>`.
 
 /// Gradients: rules `backward` (or `webgpu_backward`), `save` and struct Saved.
 struct Autodiff {};
-/// The compute runtimes: rule `webgpu_kernel`, `webgpu_forward`, `cpu_kernel`, `reduction` or
-/// `view`.
+/// Computing, the compute runtimes' layer: rule `webgpu_kernel`, `webgpu_forward`, `cpu_kernel`,
+/// `reduction` or `view`.
 struct Cube {};
-/// Shapes before values: rule `output`, or a lazy registration by hand, `fuse`. An operation
-/// without either runs at once.
+/// Shapes that are known before values: rule `output`, or rule `fuse`, which queues by hand. An
+/// operation without either runs at once.
 struct Fusion {};
 
 /// The layer follows from the `reference` rule: Default<Autodiff> differentiates it, Default<Cube>

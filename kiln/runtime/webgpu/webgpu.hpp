@@ -18,7 +18,7 @@ struct AdapterInfo {
   std::string name;  ///< as the driver calls it
   AdapterKind kind = AdapterKind::any;
   std::string driver;   ///< driver and version
-  std::string backend;  ///< "Vulkan", "Metal", "D3D12"
+  std::string backend;  ///< as wgpu-native calls it: "Vulkan"
 };
 
 namespace webgpu {
@@ -29,11 +29,11 @@ struct Options {
       adapter;  ///< a part of its name, any case; empty: the first GPU, else the first of all
   AdapterKind kind = AdapterKind::any;  ///< only adapters of this kind
   bool f16 = true;                      ///< ask for f16 where the adapter has it
-  /// WGSL or SPIR-V: what kernels the device takes, and no others. Operations that kiln itself
-  /// generates kernels for (elementwise, reductions) are WGSL.
+  /// The one language of kernels that the device takes: WGSL or SPIR-V. The kernels that kiln
+  /// generates (elementwise, reductions) are WGSL.
   Language language = Language::wgsl;
-  /// How long the device may take for a batch of work, or the driver to compile a kernel, before it
-  /// counts as lost. 0: what the environment variable KILN_DEVICE_TIMEOUT says in seconds, else 120
+  /// How long a batch of work on the device, or compiling a kernel, may take before the device
+  /// counts as lost. 0: the environment variable KILN_DEVICE_TIMEOUT, in seconds; without it, 120
   /// s.
   std::chrono::milliseconds timeout{0};
 };
@@ -42,8 +42,8 @@ struct Options {
 std::vector<AdapterInfo> adapters();
 
 /// Opens an adapter with its own limits and features. Opening one again with equal options gives
-/// the same opened adapter until it is lost. KILN_ADAPTER in the environment stands for an empty
-/// `adapter`; with KILN_PORTABLE=1 a device has no more than every WebGPU adapter has.
+/// the same opened adapter until it is lost. The environment variable KILN_ADAPTER replaces an
+/// empty `adapter`. With KILN_PORTABLE=1 a device has no more than every WebGPU adapter has.
 ///
 ///     Device gpu = webgpu::device();
 ///     Device software = webgpu::device({.adapter = "llvmpipe"});
