@@ -46,7 +46,7 @@ class Tensor<any_rank> {
   [[nodiscard]] const Shape& shape() const { return value().shape(); }
   [[nodiscard]] int rank() const { return value().shape().rank(); }
   /// The size along `axis`; negative axes count from the end.
-  [[nodiscard]] std::int64_t dim(int axis) const { return value().shape()[axis]; }
+  [[nodiscard]] std::int64_t dim(Integer axis) const { return value().shape()[axis]; }
   [[nodiscard]] DType dtype() const { return value().dtype(); }
   [[nodiscard]] const TensorSpec& spec() const { return value().spec(); }
   [[nodiscard]] const Device& device() const;

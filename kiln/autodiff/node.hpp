@@ -40,7 +40,7 @@ class Saver {
  public:
   [[nodiscard]] Checkpoint keep(const AnyTensor& tensor) const;
   /// Keeps the tensor if `wanted`, and otherwise lets it be freed.
-  [[nodiscard]] Checkpoint keep_if(bool wanted, const AnyTensor& tensor) const {
+  [[nodiscard]] Checkpoint keep_if(Flag wanted, const AnyTensor& tensor) const {
     return wanted ? keep(tensor) : Checkpoint{};
   }
 };

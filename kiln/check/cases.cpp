@@ -11,16 +11,16 @@ CheckCase product(std::string name, const Shape& lhs, const Shape& rhs, bool bia
 }
 
 /// `shape` with axes of size 1 in front, up to `rank`.
-Shape padded(const Shape& shape, int rank) {
+Shape padded(const Shape& shape, std::int64_t rank) {
   Shape out;
-  for (int axis = shape.rank(); axis < rank; ++axis) out.push_back(1);
+  for (std::int64_t axis = shape.rank(); axis < rank; ++axis) out.push_back(1);
   for (const std::int64_t size : shape) out.push_back(size);
   return out;
 }
 
 }  // namespace
 
-std::vector<CheckCase> matmul_cases(bool bias, int rank) {
+std::vector<CheckCase> matmul_cases(Flag bias, Integer rank) {
   // Few kinds of sizes: every combination of tile, layout and vector width is a kernel to compile.
   std::vector<CheckCase> cases{
       product("matrices", {5, 7}, {7, 6}, bias),
@@ -44,8 +44,8 @@ std::vector<CheckCase> matmul_cases(bool bias, int rank) {
   return cases;
 }
 
-std::vector<CheckCase> elementwise_cases(int inputs) {
-  const auto count = static_cast<std::size_t>(inputs);
+std::vector<CheckCase> elementwise_cases(Integer inputs) {
+  const auto count = static_cast<std::size_t>(std::int64_t{inputs});
   const auto same = [&](std::string name, const Shape& shape) {
     return CheckCase{std::move(name), std::vector<Shape>(count, shape)};
   };

@@ -123,11 +123,11 @@ CheckReport check_function(const CheckedOp& op, const CheckOptions& options);
 /// Cases for an operation of lhs [..., M, K], rhs [..., K, N] and, if `bias`, a bias of the
 /// result's shape: sizes that are no multiple of a tile, more than one tile, broadcast on each
 /// side, square, empty, K = 0, and a batch whose grid folds. Of ranks 2 to 4, or of one rank alone.
-std::vector<CheckCase> matmul_cases(bool bias = true, int rank = 0);
+std::vector<CheckCase> matmul_cases(Flag bias = true, Integer rank = 0);
 
 /// Cases for an elementwise operation of `inputs` inputs; where there are several, each broadcasts
 /// in turn.
-std::vector<CheckCase> elementwise_cases(int inputs);
+std::vector<CheckCase> elementwise_cases(Integer inputs);
 
 template <class Op>
 CheckReport check_op(const Op& op, const CheckOptions& options, std::initializer_list<Op> others) {

@@ -163,7 +163,7 @@ std::vector<std::byte> Client::read_bytes(const RawTensor& x, DType dtype) const
 
 void Client::launch(const KernelSource& source, const std::array<std::uint32_t, 3>& workgroup,
                     const std::array<std::int64_t, 3>& grid, std::span<const RawTensor> buffers,
-                    bool trusted) const {
+                    Flag trusted) const {
   const auto accepted = runtime_->languages();
   if (std::ranges::find(accepted, source.language()) == accepted.end()) {
     throw UnsupportedError(fmt::format("{}: {} is {}; {}: {} takes kernels in {}", name_,

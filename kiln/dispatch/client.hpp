@@ -54,10 +54,10 @@ class Client {
   /// KernelError: another number of buffers than declared, a grid above the limit, a compile error.
   void launch(const KernelSource& source, const std::array<std::uint32_t, 3>& workgroup,
               const std::array<std::int64_t, 3>& grid, std::span<const RawTensor> buffers,
-              bool trusted = false) const;
+              Flag trusted = false) const;
   void launch(const KernelSource& source, const std::array<std::uint32_t, 3>& workgroup,
               const std::array<std::int64_t, 3>& grid, std::initializer_list<RawTensor> buffers,
-              bool trusted = false) const {
+              Flag trusted = false) const {
     launch(source, workgroup, grid, std::span(buffers.begin(), buffers.size()), trusted);
   }
 

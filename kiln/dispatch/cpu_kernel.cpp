@@ -71,7 +71,9 @@ void copy(const Input& from, const RawTensor& to) {
   if (from.shape().elements() > 0) dispatch::copy_into(from.raw(), to);
 }
 
-void Output::commit(std::int64_t first, std::int64_t elements) const {
+void Output::commit(Integer begin, Integer size) const {
+  const std::int64_t first = begin;
+  const std::int64_t elements = size;
   const std::int64_t all = shape().elements();
   if (first < 0 || elements < 0 || first > all || elements > all - first) {
     throw KernelError(fmt::format("{} has {} elements; {} from {} on are committed",

@@ -1,5 +1,4 @@
 #pragma once
-#include <concepts>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -29,11 +28,11 @@ class Strided {
   Strided(T* data, const Layout& layout) : data_(data), layout_(layout) {}
 
   [[nodiscard]] const Shape& shape() const { return layout_.shape; }
-  [[nodiscard]] std::int64_t stride(int axis) const { return layout_.stride(axis); }
+  [[nodiscard]] std::int64_t stride(Integer axis) const { return layout_.stride(axis); }
   /// The element at index 0 along every axis.
   [[nodiscard]] T* data() const { return data_; }
   /// One index an axis, from the first on; not checked.
-  template <std::integral... I>
+  template <WholeType... I>
   T& operator()(I... index) const {
     std::int64_t offset = 0;
     std::size_t axis = 0;
@@ -42,7 +41,7 @@ class Strided {
   }
   /// The last two axes: the matrix that batch number `batch` of a result of shape `out` is made of.
   /// The axes before them broadcast to out's.
-  [[nodiscard]] Strided matrix(std::int64_t batch, const Shape& out) const {
+  [[nodiscard]] Strided matrix(Integer batch, const Shape& out) const {
     return {data_ + detail::matrix_start(layout_, batch, out), detail::last_two(layout_)};
   }
 
@@ -59,7 +58,7 @@ class Argument {
   [[nodiscard]] TensorSpec spec() const { return tensor_.spec(); }
   [[nodiscard]] int rank() const { return shape().rank(); }
   /// The size along `axis`; negative axes count from the end.
-  [[nodiscard]] std::int64_t dim(int axis) const { return shape()[axis]; }
+  [[nodiscard]] std::int64_t dim(Integer axis) const { return shape()[axis]; }
   /// How many matrices it holds: the product of all sizes but the last two.
   [[nodiscard]] std::int64_t batch() const;
   /// The tensor itself, for kiln's own functions on it.
@@ -126,7 +125,7 @@ class Output : public Argument {
   /// read again. Neighbours that were fused into the operation are applied to them now, while they
   /// are in a cache; to what a kernel does not commit they are applied when it is done. Each
   /// element at most once; several threads may commit.
-  void commit(std::int64_t first, std::int64_t count) const;
+  void commit(Integer first, Integer count) const;
 
  private:
   Sink* sink_ = nullptr;

@@ -1,5 +1,4 @@
 #pragma once
-#include <bitset>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -8,6 +7,7 @@
 #include "kiln/dispatch/finish.hpp"
 #include "kiln/dispatch/raw_tensor.hpp"
 #include "kiln/scalar/expr.hpp"
+#include "kiln/support/axes.hpp"
 
 namespace kiln {
 
@@ -16,13 +16,10 @@ namespace kiln {
 /// `norm` is the root of the sum of squares, of floats alone; no square leaves the range of f32.
 enum class Combine : std::uint8_t { sum, max, min, argmax, argmin, norm };
 
-/// The axes of a tensor that a reduction takes away.
-using Axes = std::bitset<max_rank>;
-
 /// What a `reduction` rule returns.
 struct Reduction {
   Combine combine = Combine::sum;
-  Axes axes;
+  Axes axes;         ///< those that are taken away
   double scale = 1;  ///< the result is multiplied by this (1 / count for a mean); floats only
 };
 

@@ -102,7 +102,7 @@ inline Given turned(Given x, const std::vector<int>& order) {
   return x;
 }
 
-inline Axes axes_of(unsigned bits) { return {bits}; }
+inline Axes axes_of(unsigned bits) { return Axes::of_bits(bits); }
 
 inline Shape reduced_shape(const Shape& shape, Axes axes) {
   Shape out;

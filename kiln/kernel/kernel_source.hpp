@@ -1,14 +1,15 @@
 #pragma once
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "kiln/kernel/kernel_id.hpp"
 #include "kiln/kernel/source_template.hpp"
+#include "kiln/support/argument.hpp"
 
 namespace kiln {
 
@@ -46,8 +47,10 @@ class KernelSource {
   /// Sets the placeholder `{{ name }}`. Throws KernelError if it was set before, and for SPIR-V.
   [[nodiscard]] KernelSource define(std::string name, std::string value) const;
   [[nodiscard]] KernelSource define(std::string name, std::int64_t value) const;
-  /// Not for numbers with a fraction: how many digits of it to spell is the caller's to say.
-  template <std::floating_point T>
+  /// Not for numbers with a fraction: how many digits of it to spell is the caller's to say. Nor
+  /// for a bool or a character, of which a number is no spelling.
+  template <class T>
+    requires(std::is_arithmetic_v<T> && !WholeType<T>)
   KernelSource define(std::string name, T value) const = delete;
   /// Sets a WGSL `override`, or by its number a specialisation constant of SPIR-V: a constant that
   /// only tunes. Throws KernelError if it was set before.

@@ -23,26 +23,28 @@ struct Operand {
   [[nodiscard]] const Shape& shape() const { return layout.shape; }
   [[nodiscard]] int rank() const { return layout.shape.rank(); }
   /// The size along `axis`; negative axes count from the end.
-  [[nodiscard]] std::int64_t dim(int axis) const { return layout.shape[axis]; }
+  [[nodiscard]] std::int64_t dim(Integer axis) const { return layout.shape[axis]; }
   /// The step along `axis`, in elements.
-  [[nodiscard]] std::int64_t stride(int axis) const { return layout.stride(axis); }
+  [[nodiscard]] std::int64_t stride(Integer axis) const { return layout.stride(axis); }
   /// How many matrices it holds: the product of all sizes but the last two.
   [[nodiscard]] std::int64_t batch() const;
   [[nodiscard]] TensorSpec spec() const { return {layout.shape, dtype}; }
 };
 
 /// n / d, rounded up.
-constexpr std::int64_t ceil_div(std::int64_t n, std::int64_t d) {
+constexpr std::int64_t ceil_div(Integer n, Integer d) {
   return n / d + (n % d > 0 ? 1 : 0);  // n + d - 1 may be past 2^63
 }
 
 /// A number passed to a kernel at launch, which reads it as `params.name`. A size becomes a u32, a
 /// double an f32, and an operation's Param field an f32 that may change without another plan.
 struct LaunchParam {
-  template <std::integral T>
+  template <WholeType T>
   LaunchParam(std::string_view param_name, T size)
       : name(param_name), value(static_cast<std::int64_t>(size)) {}
-  LaunchParam(std::string_view param_name, double number) : name(param_name), value(number) {}
+  template <std::floating_point T>
+  LaunchParam(std::string_view param_name, T number)
+      : name(param_name), value(static_cast<double>(number)) {}
   LaunchParam(std::string_view param_name, const Param& field) : name(param_name), value(&field) {}
 
   std::string name;

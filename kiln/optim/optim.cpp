@@ -104,7 +104,7 @@ std::vector<AnyTensor> Adam::step(const std::vector<AnyTensor>& parameters,
 }
 
 std::vector<AnyTensor> sgd_step(const std::vector<AnyTensor>& parameters,
-                                const Gradients& gradients, double learning_rate) {
+                                const Gradients& gradients, Number learning_rate) {
   std::vector<AnyTensor> out;
   for (const AnyTensor& p : parameters) {
     const auto updated = [&] {

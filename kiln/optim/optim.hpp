@@ -33,7 +33,7 @@ class Adam {
 
   [[nodiscard]] std::int64_t steps() const { return steps_; }
   /// Takes effect with the next step; compiles nothing.
-  void set_learning_rate(double rate) { options_.learning_rate = rate; }
+  void set_learning_rate(Number rate) { options_.learning_rate = rate; }
 
  private:
   struct Moments {
@@ -49,6 +49,6 @@ class Adam {
 /// Plain gradient descent: the parameters less `learning_rate` times their gradients, computed in
 /// f32. It keeps nothing: a step too small for an f16 parameter leaves it as it is.
 std::vector<AnyTensor> sgd_step(const std::vector<AnyTensor>& parameters,
-                                const Gradients& gradients, double learning_rate);
+                                const Gradients& gradients, Number learning_rate);
 
 }  // namespace kiln

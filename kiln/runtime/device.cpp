@@ -47,7 +47,7 @@ Device Device::lazy() const {
   return copy;
 }
 
-Device Device::fallback(bool allowed) const {
+Device Device::fallback(Flag allowed) const {
   Device copy = *this;
   copy.fallback_ = allowed;
   return copy;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "kiln/runtime/runtime.hpp"
+#include "kiln/support/argument.hpp"
 
 namespace kiln {
 
@@ -34,7 +35,7 @@ class Device {
 
   /// The copy on which an operation that has no kernel for the device runs its reference instead.
   /// Otherwise it is refused.
-  [[nodiscard]] Device fallback(bool allowed = true) const;
+  [[nodiscard]] Device fallback(Flag allowed = true) const;
 
   [[nodiscard]] bool has_autodiff() const { return autodiff_; }
   [[nodiscard]] bool is_eager() const { return eager_; }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kiln/scalar/opcode.hpp"
+#include "kiln/support/argument.hpp"
 #include "kiln/support/dtype.hpp"
 
 namespace kiln {
@@ -28,8 +29,11 @@ class Expr;
 ///     apply(Scale{0.5}, x);
 class Param {
  public:
-  constexpr Param(double value = 0)  // NOLINT(google-explicit-constructor): a number is one
-      : value_(value) {}
+  constexpr Param() = default;
+  template <NumberType T>
+  constexpr Param(T value)  // NOLINT(google-explicit-constructor): a number is one
+      : value_(static_cast<double>(value)) {}
+  constexpr Param(const Number& number) : value_(number) {}  // NOLINT(google-explicit-constructor)
 
   /// The number, for rules that run at every call, such as `cpu_kernel`. Throws Error in `body` and
   /// `webgpu_kernel`, whose answer is kept for all numbers; use the Param itself
@@ -37,7 +41,7 @@ class Param {
   [[nodiscard]] double value() const;
 
  private:
-  double value_;
+  double value_ = 0;
 };
 
 namespace detail {
@@ -117,9 +121,10 @@ class ExprGraph {
 /// Param field.
 class Expr {
  public:
-  consteval Expr(int value) : value_(value) {}     // NOLINT(google-explicit-constructor): literals
-  consteval Expr(double value) : value_(value) {}  // NOLINT(google-explicit-constructor)
-  Expr(const Param& param) : param_(&param) {}     // NOLINT(google-explicit-constructor)
+  template <NumberType T>
+  consteval Expr(T value)  // NOLINT(google-explicit-constructor): literals
+      : value_(static_cast<double>(value)) {}
+  Expr(const Param& param) : param_(&param) {}  // NOLINT(google-explicit-constructor)
 
   [[nodiscard]] static Expr none() { return Expr(nullptr, -1); }
   [[nodiscard]] bool in_graph() const { return graph_ != nullptr; }

@@ -22,7 +22,7 @@ struct Layout {
   /// not count.
   [[nodiscard]] bool is_dense() const;
   /// `axis` in [-rank, rank); throws ShapeError outside.
-  [[nodiscard]] std::int64_t stride(int axis) const {
+  [[nodiscard]] std::int64_t stride(Integer axis) const {
     return strides[static_cast<std::size_t>(normalize_axis("stride", axis, shape))];
   }
   bool operator==(const Layout&) const = default;

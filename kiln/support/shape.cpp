@@ -9,14 +9,16 @@
 
 namespace kiln {
 
-Shape::Shape(std::initializer_list<std::int64_t> sizes)
-    : Shape(std::span(sizes.begin(), sizes.size())) {}
+Shape::Shape(std::initializer_list<Integer> sizes) {
+  for (const Integer size : sizes) push_back(size);
+}
 
 Shape::Shape(std::span<const std::int64_t> sizes) {
   for (const std::int64_t size : sizes) push_back(size);
 }
 
-void Shape::push_back(std::int64_t size) {
+void Shape::push_back(Integer given) {
+  const std::int64_t size = given;
   if (rank_ == max_rank) throw ShapeError(fmt::format("shape: rank must be at most {}", max_rank));
   if (size < 0) throw ShapeError(fmt::format("shape: sizes must not be negative, got {}", size));
   sizes_[static_cast<std::size_t>(rank_++)] = size;
@@ -34,7 +36,7 @@ std::int64_t Shape::elements() const {
   return count;
 }
 
-void Shape::refuse_axis(int axis) const {
+void Shape::refuse_axis(std::int64_t axis) const {
   throw ShapeError(fmt::format("shape: axis {} is out of range for {}", axis, to_string(*this)));
 }
 
@@ -61,12 +63,14 @@ Shape broadcast(std::string_view op, const Shape& a, const Shape& b) {
   return out;
 }
 
-int normalize_axis(std::string_view op, int axis, const Shape& shape) {
-  const int at = axis < 0 ? axis + shape.rank() : axis;
+int normalize_axis(std::string_view op, Integer axis, const Shape& shape) {
+  const std::int64_t given = axis;
+  const std::int64_t at = given < 0 ? given + shape.rank() : given;
   if (at < 0 || at >= shape.rank()) {
-    throw ShapeError(fmt::format("{}: axis {} is out of range for {}", op, axis, to_string(shape)));
+    throw ShapeError(
+        fmt::format("{}: axis {} is out of range for {}", op, given, to_string(shape)));
   }
-  return at;
+  return static_cast<int>(at);
 }
 
 }  // namespace kiln

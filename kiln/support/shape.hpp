@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "kiln/support/argument.hpp"
 #include "kiln/support/dtype.hpp"
 
 namespace kiln {
@@ -21,14 +22,14 @@ class Shape {
  public:
   Shape() = default;
   /// Throws ShapeError for a negative size or a rank above 8.
-  Shape(std::initializer_list<std::int64_t> sizes);
+  Shape(std::initializer_list<Integer> sizes);
   explicit Shape(std::span<const std::int64_t> sizes);
 
   [[nodiscard]] int rank() const { return rank_; }
   /// `axis` in [-rank, rank); throws ShapeError outside.
-  std::int64_t operator[](int axis) const { return sizes_[index(axis)]; }
-  std::int64_t& operator[](int axis) { return sizes_[index(axis)]; }
-  void push_back(std::int64_t size);
+  std::int64_t operator[](Integer axis) const { return sizes_[index(axis)]; }
+  std::int64_t& operator[](Integer axis) { return sizes_[index(axis)]; }
+  void push_back(Integer size);
   /// The product of the sizes, 1 for rank 0. Throws ShapeError past 2^63.
   [[nodiscard]] std::int64_t elements() const;
 
@@ -38,12 +39,12 @@ class Shape {
   bool operator==(const Shape&) const = default;
 
  private:
-  [[nodiscard]] std::size_t index(int axis) const {
-    const int at = axis < 0 ? axis + rank_ : axis;
+  [[nodiscard]] std::size_t index(std::int64_t axis) const {
+    const std::int64_t at = axis < 0 ? axis + rank_ : axis;
     if (at < 0 || at >= rank_) refuse_axis(axis);
     return static_cast<std::size_t>(at);
   }
-  [[noreturn]] void refuse_axis(int axis) const;
+  [[noreturn]] void refuse_axis(std::int64_t axis) const;
 
   std::array<std::int64_t, max_rank> sizes_{};
   int rank_ = 0;
@@ -57,7 +58,7 @@ std::string to_string(const Shape& shape);
 Shape broadcast(std::string_view op, const Shape& a, const Shape& b);
 
 /// `axis` as a number in [0, rank). Throws ShapeError that begins with `op`.
-int normalize_axis(std::string_view op, int axis, const Shape& shape);
+int normalize_axis(std::string_view op, Integer axis, const Shape& shape);
 
 /// Shape and dtype: what an `output` rule promises and what a result must have.
 struct TensorSpec {

@@ -257,7 +257,7 @@ struct ScaledSum {
   Param by;
   static TensorSpec output(const TensorSpec& x) { return {{}, x.dtype}; }
   Reduction reduction(const TensorSpec&) const {
-    return {.combine = Combine::sum, .axes = 1, .scale = by.value()};
+    return {.combine = Combine::sum, .axes = {0}, .scale = by.value()};
   }
 };
 static_assert(Extension<Part> && Extension<ScaledSum>);

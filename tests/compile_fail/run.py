@@ -3,7 +3,9 @@
 
 Each case is a C++ file. A line `// expect: <regex>` states what the compiler must say (several such
 lines must all be met); a line `// compiles` states instead that the file is fine, which guards a
-case against failing for another reason than the one it is about.
+case against failing for another reason than the one it is about. A file of many cases marks each
+line that must not compile with `// error` at its end: there must be an error on every one of them,
+and on no other line.
 """
 
 import argparse
@@ -19,8 +21,9 @@ def check(case, compiler, includes):
     text = case.read_text()
     expected = re.findall(r"^// expect: (.+)$", text, re.MULTILINE)
     must_compile = re.search(r"^// compiles$", text, re.MULTILINE) is not None
-    if must_compile == bool(expected):
-        return "needs either lines `// expect: <regex>` or the line `// compiles`"
+    marked = {number for number, line in enumerate(text.splitlines(), start=1) if line.endswith("// error")}
+    if must_compile + bool(expected) + bool(marked) != 1:
+        return "needs either lines `// expect: <regex>`, lines that end with `// error`, or the line `// compiles`"
     command = [compiler, "-std=c++20", "-fsyntax-only", "-fdiagnostics-color=never"]
     command += [f"-I{path}" for path in includes] + [str(case)]
     result = subprocess.run(command, capture_output=True, text=True)
@@ -28,6 +31,10 @@ def check(case, compiler, includes):
         return None if result.returncode == 0 else "must compile, but:\n" + result.stderr
     if result.returncode == 0:
         return "compiles, but must not"
+    if marked:
+        told = {int(line) for line in re.findall(rf"^{re.escape(str(case))}:(\d+):\d+: error:", result.stderr, re.MULTILINE)}
+        if told != marked:
+            return f"errors on lines {sorted(told - marked)} too many, {sorted(marked - told)} too few:\n" + result.stderr
     for regex in expected:
         if not re.search(regex, result.stderr):
             return f"fails without saying /{regex}/:\n" + result.stderr

@@ -42,6 +42,17 @@ class Driver(unittest.TestCase):
     def test_refuses_a_case_without_expectation(self):
         self.assertIn("needs either", run("int x = nothing;\n").stdout)
 
+    def test_accepts_errors_on_exactly_the_marked_lines(self):
+        self.assertEqual(run("int a;\nint x = nothing;  // error\nint y = b;  // error\n").returncode, 0)
+
+    def test_refuses_a_marked_line_that_compiles(self):
+        result = run("int x = nothing;  // error\nint y;  // error\n")
+        self.assertIn("[] too many, [2] too few", result.stdout)
+
+    def test_refuses_an_error_on_another_line(self):
+        result = run("int x = nothing;  // error\nint y = b;\n")
+        self.assertIn("[2] too many, [] too few", result.stdout)
+
     def test_refuses_a_broken_file_that_says_it_compiles(self):
         self.assertIn("must compile, but", run("// compiles\nint x = nothing;\n").stdout)
 

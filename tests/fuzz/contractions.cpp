@@ -4,7 +4,7 @@
 namespace kiln::fuzz {
 namespace {
 
-using Reduce = AnyTensor (*)(const AnyTensor&, const AxisList&, bool);
+using Reduce = AnyTensor (*)(const AnyTensor&, const AxisList&, Flag);
 
 bool draw_reduction(Draw& d, Step& s, int set, bool needs_elements) {
   const int value = d.pick([&](const Array& a) {

@@ -204,7 +204,7 @@ void add_elementwise(std::vector<Operation>& to) {
   add(unary("gelu", floats, gelu, gelu_of));
   add(unary("silu", floats, silu, silu_of));
   const std::vector<double> some{-2, -1, -0.5, 0.5, 1, 2, 3};
-  using Scaled = AnyTensor (*)(const AnyTensor&, double);
+  using Scaled = AnyTensor (*)(const AnyTensor&, Number);
   add(with_scalar("add_scalar", numbers, some, static_cast<Scaled>(kiln::operator+), of(Fn::add)));
   add(with_scalar("sub_scalar", numbers, some, static_cast<Scaled>(kiln::operator-), of(Fn::sub)));
   add(with_scalar("mul_scalar", numbers, some, static_cast<Scaled>(kiln::operator*), of(Fn::mul)));

@@ -70,9 +70,9 @@ AnyTensor less(const AnyTensor& a, const AnyTensor& b) { return apply(Less{}, a,
 AnyTensor less_equal(const AnyTensor& a, const AnyTensor& b) { return apply(LessEqual{}, a, b); }
 AnyTensor greater(const AnyTensor& a, const AnyTensor& b) { return less(b, a); }
 AnyTensor greater_equal(const AnyTensor& a, const AnyTensor& b) { return less_equal(b, a); }
-AnyTensor equal(const AnyTensor& a, double b) { return apply(EqualScalar{{b}}, a); }
-AnyTensor less(const AnyTensor& a, double b) { return apply(LessScalar{{b}}, a); }
-AnyTensor greater(const AnyTensor& a, double b) { return apply(GreaterScalar{{b}}, a); }
+AnyTensor equal(const AnyTensor& a, Number b) { return apply(EqualScalar{{b}}, a); }
+AnyTensor less(const AnyTensor& a, Number b) { return apply(LessScalar{{b}}, a); }
+AnyTensor greater(const AnyTensor& a, Number b) { return apply(GreaterScalar{{b}}, a); }
 AnyTensor is_nan(const AnyTensor& x) { return apply(IsNan{}, x); }
 AnyTensor logical_not(const AnyTensor& x) { return apply(LogicalNot{}, x); }
 AnyTensor logical_and(const AnyTensor& a, const AnyTensor& b) { return apply(LogicalAnd{}, a, b); }

@@ -12,9 +12,9 @@ AnyTensor less_equal(const AnyTensor& a, const AnyTensor& b);
 AnyTensor greater(const AnyTensor& a, const AnyTensor& b);
 AnyTensor greater_equal(const AnyTensor& a, const AnyTensor& b);
 // A number beside an f16 tensor takes part in f32: 0.1 equals no f16.
-AnyTensor equal(const AnyTensor& a, double b);
-AnyTensor less(const AnyTensor& a, double b);
-AnyTensor greater(const AnyTensor& a, double b);
+AnyTensor equal(const AnyTensor& a, Number b);
+AnyTensor less(const AnyTensor& a, Number b);
+AnyTensor greater(const AnyTensor& a, Number b);
 
 AnyTensor is_nan(const AnyTensor& x);
 

@@ -247,23 +247,24 @@ AnyTensor ones(const Shape& shape, const Device& device, DType dtype) {
   return full(shape, 1, device, dtype);
 }
 
-AnyTensor arange(std::int64_t count, const Device& device, DType dtype, double start, double step) {
+AnyTensor arange(Integer count, const Device& device, DType dtype, Number start, Number step) {
   const AnyTensor out = apply(Arange{Shape{count}, dtype, {start}, {step}}, device);
   return is_float(dtype) ? out : apply(StartAndStep{{start}, {step}}, out);
 }
 
-AnyTensor random_uniform(const Shape& shape, std::uint64_t seed, const Device& device, double low,
-                         double high, DType dtype) {
+AnyTensor random_uniform(const Shape& shape, Seed seed, const Device& device, Number low,
+                         Number high, DType dtype) {
   if (!is_float(dtype)) refuse_random(dtype);
   const auto [least, most] = numbers_between(low, high, dtype);
-  const Random op{shape, dtype, seed, false, {low}, {high / 2 - low / 2}, {least}, {most}};
+  const Random op{shape, dtype, seed.value(), false, {low}, {high / 2 - low / 2}, {least}, {most}};
   return apply(op, device);
 }
 
-AnyTensor random_normal(const Shape& shape, std::uint64_t seed, const Device& device, double mean,
-                        double deviation, DType dtype) {
+AnyTensor random_normal(const Shape& shape, Seed seed, const Device& device, Number mean,
+                        Number deviation, DType dtype) {
   constexpr double inf = std::numeric_limits<double>::infinity();
-  return apply(Random{shape, dtype, seed, true, {mean}, {deviation / 2}, {-inf}, {inf}}, device);
+  return apply(Random{shape, dtype, seed.value(), true, {mean}, {deviation / 2}, {-inf}, {inf}},
+               device);
 }
 
 }  // namespace kiln

@@ -151,14 +151,14 @@ AnyTensor operator*(const AnyTensor& a, const AnyTensor& b) { return apply(Mul{}
 AnyTensor operator/(const AnyTensor& a, const AnyTensor& b) { return apply(Div{}, a, b); }
 AnyTensor operator-(const AnyTensor& x) { return apply(Neg{}, x); }
 
-AnyTensor operator+(const AnyTensor& a, double b) { return apply(AddScalar{{b}}, a); }
-AnyTensor operator-(const AnyTensor& a, double b) { return apply(SubScalar{{b}}, a); }
-AnyTensor operator*(const AnyTensor& a, double b) { return apply(MulScalar{{b}}, a); }
-AnyTensor operator/(const AnyTensor& a, double b) { return apply(DivScalar{{b}}, a); }
-AnyTensor operator+(double a, const AnyTensor& b) { return b + a; }
-AnyTensor operator-(double a, const AnyTensor& b) { return apply(SubFromScalar{{a}}, b); }
-AnyTensor operator*(double a, const AnyTensor& b) { return b * a; }
-AnyTensor operator/(double a, const AnyTensor& b) { return apply(DivideScalar{{a}}, b); }
+AnyTensor operator+(const AnyTensor& a, Number b) { return apply(AddScalar{{b}}, a); }
+AnyTensor operator-(const AnyTensor& a, Number b) { return apply(SubScalar{{b}}, a); }
+AnyTensor operator*(const AnyTensor& a, Number b) { return apply(MulScalar{{b}}, a); }
+AnyTensor operator/(const AnyTensor& a, Number b) { return apply(DivScalar{{b}}, a); }
+AnyTensor operator+(Number a, const AnyTensor& b) { return b + a; }
+AnyTensor operator-(Number a, const AnyTensor& b) { return apply(SubFromScalar{{a}}, b); }
+AnyTensor operator*(Number a, const AnyTensor& b) { return b * a; }
+AnyTensor operator/(Number a, const AnyTensor& b) { return apply(DivideScalar{{a}}, b); }
 
 AnyTensor abs(const AnyTensor& x) { return apply(Abs{}, x); }
 AnyTensor exp(const AnyTensor& x) { return apply(Exp{}, x); }
@@ -181,10 +181,10 @@ AnyTensor erf(const AnyTensor& x) { return apply(Erf{}, x); }
 AnyTensor pow(const AnyTensor& base, const AnyTensor& exponent) {
   return apply(Pow{}, base, exponent);
 }
-AnyTensor pow(const AnyTensor& base, double exponent) { return apply(PowScalar{{exponent}}, base); }
+AnyTensor pow(const AnyTensor& base, Number exponent) { return apply(PowScalar{{exponent}}, base); }
 AnyTensor minimum(const AnyTensor& a, const AnyTensor& b) { return apply(Minimum{}, a, b); }
 AnyTensor maximum(const AnyTensor& a, const AnyTensor& b) { return apply(Maximum{}, a, b); }
-AnyTensor clamp(const AnyTensor& x, double low, double high) {
+AnyTensor clamp(const AnyTensor& x, Number low, Number high) {
   return is_float(x.dtype()) ? apply(Clamp{{low}, {high}}, x)
                              : apply(ClampInteger{{low}, {high}}, x);
 }

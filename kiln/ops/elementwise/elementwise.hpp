@@ -16,14 +16,14 @@ AnyTensor operator-(const AnyTensor& x);
 
 // With a scalar, which never compiles a kernel of its own. Beside f16 it takes part in f32, and the
 // result is rounded; beside integers it must be one that the dtype has (DTypeError).
-AnyTensor operator+(const AnyTensor& a, double b);
-AnyTensor operator-(const AnyTensor& a, double b);
-AnyTensor operator*(const AnyTensor& a, double b);
-AnyTensor operator/(const AnyTensor& a, double b);
-AnyTensor operator+(double a, const AnyTensor& b);
-AnyTensor operator-(double a, const AnyTensor& b);
-AnyTensor operator*(double a, const AnyTensor& b);
-AnyTensor operator/(double a, const AnyTensor& b);
+AnyTensor operator+(const AnyTensor& a, Number b);
+AnyTensor operator-(const AnyTensor& a, Number b);
+AnyTensor operator*(const AnyTensor& a, Number b);
+AnyTensor operator/(const AnyTensor& a, Number b);
+AnyTensor operator+(Number a, const AnyTensor& b);
+AnyTensor operator-(Number a, const AnyTensor& b);
+AnyTensor operator*(Number a, const AnyTensor& b);
+AnyTensor operator/(Number a, const AnyTensor& b);
 
 inline AnyTensor add(const AnyTensor& a, const AnyTensor& b) { return a + b; }
 inline AnyTensor sub(const AnyTensor& a, const AnyTensor& b) { return a - b; }
@@ -62,7 +62,7 @@ AnyTensor erf(const AnyTensor& x);
 /// base ^ exponent; a negative base takes whole exponents, and gives NaN for others. As the C
 /// standard's pow, x ^ 0 and 1 ^ y are 1 for every x and y, NaN included.
 AnyTensor pow(const AnyTensor& base, const AnyTensor& exponent);
-AnyTensor pow(const AnyTensor& base, double exponent);
+AnyTensor pow(const AnyTensor& base, Number exponent);
 
 /// The smaller of two; NaN if either is; -0 is less than +0. Where they are equal each gets half of
 /// the gradient.
@@ -74,6 +74,6 @@ AnyTensor maximum(const AnyTensor& a, const AnyTensor& b);
 /// outside.
 ///
 ///     clamp(tensor({-2.F, 0.5F, 9.F}, {3}, device), 0, 1);   // [0, 0.5, 1]
-AnyTensor clamp(const AnyTensor& x, double low, double high);
+AnyTensor clamp(const AnyTensor& x, Number low, Number high);
 
 }  // namespace kiln

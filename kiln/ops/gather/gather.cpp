@@ -193,7 +193,7 @@ static_assert(Extension<Gather> && Extension<GatherBackward>);
 
 }  // namespace
 
-AnyTensor gather(const AnyTensor& x, int axis, const AnyTensor& index) {
+AnyTensor gather(const AnyTensor& x, Integer axis, const AnyTensor& index) {
   return apply(Gather{normalize_axis("gather", axis, x.shape())}, x, index);
 }
 

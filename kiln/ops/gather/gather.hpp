@@ -11,6 +11,6 @@ namespace kiln {
 ///
 /// Differentiable in x; an element picked several times gets the sum. Throws ShapeError or
 /// DTypeError.
-AnyTensor gather(const AnyTensor& x, int axis, const AnyTensor& index);
+AnyTensor gather(const AnyTensor& x, Integer axis, const AnyTensor& index);
 
 }  // namespace kiln

@@ -52,8 +52,7 @@ struct MeanOverRows {
   using layers = Layers<Cube, Fusion>;
   static TensorSpec output(const TensorSpec& x) { return {Shape{}, x.dtype}; }
   static Reduction reduction(const TensorSpec& x) {
-    return {
-        .combine = Combine::sum, .axes = Axes(0b11), .scale = 1 / static_cast<double>(x.shape[0])};
+    return {.combine = Combine::sum, .axes = {0, 1}, .scale = 1 / static_cast<double>(x.shape[0])};
   }
 };
 static_assert(Extension<MeanOverRows>);

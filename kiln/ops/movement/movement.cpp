@@ -131,6 +131,7 @@ struct SliceBackward {
 };
 static_assert(Extension<SliceBackward>);
 
+/// Counted from the start and cut to the size.
 struct Slice {
   static constexpr std::string_view name = "slice";
   static constexpr std::array inputs = {"x"};
@@ -141,25 +142,16 @@ struct Slice {
   std::int64_t step;
 
   TensorSpec output(const TensorSpec& x) const {
-    const int along = normalize_axis("slice", axis, x.shape);
-    const std::int64_t size = x.shape[along];
-    if (begin < 0 || begin > size || end < begin || step < 1) {
-      throw ShapeError(
-          fmt::format("slice: needs 0 <= begin <= {}, begin <= end and step >= 1, got begin {}, "
-                      "end {}, step {} ({})",
-                      size, begin, end, step, to_string(x.shape)));
-    }
     TensorSpec out = x;
-    out.shape[along] = ceil_div(std::min(end, size) - begin, step);
+    out.shape[axis] = ceil_div(end - begin, step);
     return out;
   }
   std::optional<Layout> view(const Layout& in) const {
     Layout out = in;
-    const int along = normalize_axis("slice", axis, in.shape);
-    out.shape[along] = ceil_div(std::min(end, in.shape[along]) - begin, step);
+    out.shape[axis] = ceil_div(end - begin, step);
     // An empty slice keeps an offset inside the buffer.
-    if (out.shape[along] > 0) out.offset += begin * in.stride(along);
-    if (out.shape[along] > 1) out.strides[at(along)] *= step;  // else it may be past 2^63
+    if (out.shape[axis] > 0) out.offset += begin * in.stride(axis);
+    if (out.shape[axis] > 1) out.strides[at(axis)] *= step;  // else it may be past 2^63
     return out;
   }
 
@@ -237,10 +229,11 @@ static_assert(Extension<Reshape> && Extension<Permute> && Extension<BroadcastTo>
 
 AnyTensor reshape(const AnyTensor& x, const Shape& shape) { return apply(Reshape{shape}, x); }
 
-AnyTensor reshape(const AnyTensor& x, std::initializer_list<std::int64_t> shape) {
+AnyTensor reshape(const AnyTensor& x, std::initializer_list<Integer> shape) {
   Shape known;
   int open = -1;
-  for (const std::int64_t size : shape) {
+  const std::vector<std::int64_t> sizes(shape.begin(), shape.end());
+  for (const std::int64_t size : sizes) {
     if (size == -1 && open < 0) {
       open = known.rank();
       known.push_back(1);
@@ -253,21 +246,26 @@ AnyTensor reshape(const AnyTensor& x, std::initializer_list<std::int64_t> shape)
     if (product == 0 || x.shape().elements() % product != 0) {
       throw ShapeError(
           fmt::format("reshape: no size for -1 keeps the number of elements ({} to [{}])",
-                      to_string(x.shape()), fmt::join(shape, ", ")));
+                      to_string(x.shape()), fmt::join(sizes, ", ")));
     }
     known[open] = x.shape().elements() / product;
   }
   return reshape(x, known);
 }
 
-AnyTensor permute(const AnyTensor& x, std::span<const int> axes) {
+namespace {
+template <class List>
+AnyTensor permuted(const AnyTensor& x, const List& axes) {
   Permute op;
-  for (const int axis : axes) op.axes.push_back(normalize_axis("permute", axis, x.shape()));
+  for (const Integer axis : axes) op.axes.push_back(normalize_axis("permute", axis, x.shape()));
   return apply(op, x);
 }
+}  // namespace
 
-AnyTensor permute(const AnyTensor& x, std::initializer_list<int> axes) {
-  return permute(x, std::span(axes.begin(), axes.size()));
+AnyTensor permute(const AnyTensor& x, std::span<const int> axes) { return permuted(x, axes); }
+
+AnyTensor permute(const AnyTensor& x, std::initializer_list<Integer> axes) {
+  return permuted(x, axes);
 }
 
 AnyTensor transpose(const AnyTensor& x) {
@@ -276,7 +274,7 @@ AnyTensor transpose(const AnyTensor& x) {
   return transpose(x, -1, -2);
 }
 
-AnyTensor transpose(const AnyTensor& x, int axis_a, int axis_b) {
+AnyTensor transpose(const AnyTensor& x, Integer axis_a, Integer axis_b) {
   Permute op;
   for (int axis = 0; axis < x.rank(); ++axis) op.axes.push_back(axis);
   std::swap(op.axes[at(normalize_axis("transpose", axis_a, x.shape()))],
@@ -284,16 +282,29 @@ AnyTensor transpose(const AnyTensor& x, int axis_a, int axis_b) {
   return apply(op, x);
 }
 
-AnyTensor slice(const AnyTensor& x, int axis, std::int64_t begin, std::int64_t end,
-                std::int64_t step) {
-  return apply(Slice{normalize_axis("slice", axis, x.shape()), begin, end, step}, x);
+AnyTensor slice(const AnyTensor& x, Integer axis, Integer begin, std::optional<Integer> end,
+                Integer step) {
+  const int along = normalize_axis("slice", axis, x.shape());
+  const std::int64_t size = x.dim(along);
+  const auto from_start = [&](std::int64_t at) { return at < 0 ? at + size : at; };
+  const std::int64_t first = from_start(begin);
+  const std::int64_t last = end ? std::min(from_start(*end), size) : size;
+  if (first < 0 || first > size || last < first || step < 1) {
+    throw ShapeError(fmt::format(
+        "slice: along an axis of size {0} begin must be in [-{0}, {0}], the end not before it, and "
+        "the step at least 1, got begin {1}, {2}, step {3} ({4})",
+        size, std::int64_t{begin}, end ? fmt::format("end {}", std::int64_t{*end}) : "no end",
+        std::int64_t{step}, to_string(x.shape())));
+  }
+  return apply(Slice{along, first, last, step}, x);
 }
 
 AnyTensor broadcast_to(const AnyTensor& x, const Shape& shape) {
   return apply(BroadcastTo{shape}, x);
 }
 
-AnyTensor unsqueeze(const AnyTensor& x, int axis) {
+AnyTensor unsqueeze(const AnyTensor& x, Integer given) {
+  const std::int64_t axis = given;
   const int rank = x.rank() + 1;
   if (axis < -rank || axis >= rank) {
     throw ShapeError(
@@ -305,7 +316,7 @@ AnyTensor unsqueeze(const AnyTensor& x, int axis) {
   return reshape(x, shape);
 }
 
-AnyTensor concat(std::span<const AnyTensor> tensors, int axis) {
+AnyTensor concat(std::span<const AnyTensor> tensors, Integer axis) {
   if (tensors.empty()) throw ShapeError("concat: needs at least one tensor");
   const int along = normalize_axis("concat", axis, tensors[0].shape());
   if (tensors.size() == 1) return tensors[0];
@@ -315,7 +326,7 @@ AnyTensor concat(std::span<const AnyTensor> tensors, int axis) {
                concat(tensors.subspan(half), axis));
 }
 
-AnyTensor concat(std::initializer_list<AnyTensor> tensors, int axis) {
+AnyTensor concat(std::initializer_list<AnyTensor> tensors, Integer axis) {
   return concat(std::span(tensors.begin(), tensors.size()), axis);
 }
 

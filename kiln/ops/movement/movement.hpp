@@ -1,5 +1,5 @@
 #pragma once
-#include <limits>
+#include <optional>
 #include <span>
 
 #include "kiln/autodiff/any_tensor.hpp"
@@ -14,27 +14,32 @@ namespace kiln {
 ///     reshape(x, {-1, 64});   // [2, 8, 32] gives [8, 64]
 ///
 /// Throws ShapeError unless the number of elements stays.
-AnyTensor reshape(const AnyTensor& x, std::initializer_list<std::int64_t> shape);
+AnyTensor reshape(const AnyTensor& x, std::initializer_list<Integer> shape);
 AnyTensor reshape(const AnyTensor& x, const Shape& shape);
 /// Axis i of the result is axis `axes[i]` of x. Throws ShapeError unless `axes` has each axis once.
 AnyTensor permute(const AnyTensor& x, std::span<const int> axes);
-AnyTensor permute(const AnyTensor& x, std::initializer_list<int> axes);
+AnyTensor permute(const AnyTensor& x, std::initializer_list<Integer> axes);
 /// The last two axes exchanged. Throws ShapeError below rank 2.
 AnyTensor transpose(const AnyTensor& x);
 /// Two axes exchanged.
-AnyTensor transpose(const AnyTensor& x, int axis_a, int axis_b);
-/// Elements begin, begin + step, ... below `end` along `axis`; `end` is cut to the size. Throws
-/// ShapeError for a begin outside [0, size], an end below begin, or a step below 1.
-AnyTensor slice(const AnyTensor& x, int axis, std::int64_t begin,
-                std::int64_t end = std::numeric_limits<std::int64_t>::max(), std::int64_t step = 1);
+AnyTensor transpose(const AnyTensor& x, Integer axis_a, Integer axis_b);
+/// Elements begin, begin + step, ... below `end` along `axis`. A negative begin or end counts from
+/// the axis's end, as in NumPy; without an end, or with one beyond the size, all that follow.
+///
+///     slice(x, 0, 1, 3);   // rows 1 and 2
+///     slice(x, -1, -2);    // the last two columns
+///
+/// Throws ShapeError for a begin outside [-size, size], an end before begin, or a step below 1.
+AnyTensor slice(const AnyTensor& x, Integer axis, Integer begin,
+                std::optional<Integer> end = std::nullopt, Integer step = 1);
 /// x repeated along axes of size 1 and along new leading axes. Throws ShapeError where x does not
 /// broadcast to `shape`.
 AnyTensor broadcast_to(const AnyTensor& x, const Shape& shape);
 /// An axis of size 1 put in at `axis`, in [-rank - 1, rank].
-AnyTensor unsqueeze(const AnyTensor& x, int axis);
+AnyTensor unsqueeze(const AnyTensor& x, Integer axis);
 /// Tensors of one dtype joined along `axis`; the other sizes must be equal. Throws ShapeError or
 /// DTypeError.
-AnyTensor concat(std::span<const AnyTensor> tensors, int axis);
-AnyTensor concat(std::initializer_list<AnyTensor> tensors, int axis);
+AnyTensor concat(std::span<const AnyTensor> tensors, Integer axis);
+AnyTensor concat(std::initializer_list<AnyTensor> tensors, Integer axis);
 
 }  // namespace kiln

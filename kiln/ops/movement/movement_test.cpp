@@ -94,13 +94,35 @@ TEST(Movement, SliceTakesEveryStepThElement) {
   EXPECT_EQ(slice(x, 1, 0, 10, 100).shape(), (Shape{2, 1}));
 }
 
+TEST(Movement, SliceCountsFromTheEndWhereItIsNegative) {
+  const AnyTensor x = counting({2, 10});
+  EXPECT_THAT(values(slice(x, 1, -2)), ElementsAre(8, 9, 18, 19));
+  EXPECT_THAT(values(slice(x, 1, -4, -2)), ElementsAre(6, 7, 16, 17));
+  EXPECT_THAT(values(slice(x, 1, 7, -1)), ElementsAre(7, 8, 17, 18));
+  EXPECT_THAT(values(slice(x, 1, -10, 2)), ElementsAre(0, 1, 10, 11));
+  EXPECT_THAT(values(slice(x, 1, -7, -1, 3)), ElementsAre(3, 6, 13, 16));
+  EXPECT_EQ(slice(x, 1, -3, -3).shape(), (Shape{2, 0}));
+  EXPECT_THAT(values(slice(slice(x, 1, -5), 1, -2)), ElementsAre(8, 9, 18, 19));
+}
+
 TEST(Movement, SliceChecksItsBounds) {
   const AnyTensor x = counting({2, 10});
-  for (const auto& [begin, end, step] :
-       {std::array<std::int64_t, 3>{-1, 5, 1}, {11, 12, 1}, {5, 4, 1}, {0, 5, 0}, {0, 5, -1}}) {
+  for (const auto& [begin, end, step] : {std::array<std::int64_t, 3>{-1, 5, 1},
+                                         {-11, 5, 1},
+                                         {11, 12, 1},
+                                         {5, 4, 1},
+                                         {5, -6, 1},
+                                         {3, -11, 1},
+                                         {0, 5, 0},
+                                         {0, 5, -1}}) {
     EXPECT_THAT(message_of<ShapeError>([&] { (void)slice(x, 1, begin, end, step); }),
-                AllOf(HasSubstr("slice"), HasSubstr(std::to_string(begin)), HasSubstr("[2, 10]")));
+                AllOf(HasSubstr("slice"), HasSubstr("begin " + std::to_string(begin)),
+                      HasSubstr("end " + std::to_string(end)), HasSubstr("[2, 10]")));
   }
+  EXPECT_THAT(message_of<ShapeError>([&] { (void)slice(x, 1, 11); }),
+              AllOf(HasSubstr("begin 11, no end"), Not(HasSubstr("922337"))));
+  EXPECT_THAT(message_of<ShapeError>([&] { (void)slice(x, 18446744073709551615U, 0); }),
+              HasSubstr("18446744073709551615"));
   EXPECT_THROW((void)slice(x, 2, 0), ShapeError);
 }
 
@@ -196,6 +218,8 @@ TEST(Movement, GradientsAgreeWithDifferences) {
   test::expect_gradients("slice", [](const auto& in) { return slice(in[0], 1, 1, 3); }, {x});
   test::expect_gradients("slice by 2", [](const auto& in) { return slice(in[0], 1, 0, 3, 2); },
                          {x});
+  test::expect_gradients("slice from the end",
+                         [](const auto& in) { return slice(in[0], 1, -2, -1); }, {x});
   test::expect_gradients("slice of a view",
                          [](const auto& in) { return slice(transpose(in[0]), 1, 1, 2); }, {x});
   test::expect_gradients("empty slice", [](const auto& in) { return slice(in[0], 1, 3); }, {x});

@@ -70,7 +70,7 @@ struct InverseHypotenuse {
 }  // namespace
 
 AnyTensor layer_norm(const AnyTensor& x, const AnyTensor& weight, const AnyTensor& bias,
-                     double epsilon) {
+                     Number epsilon) {
   const bool fits =
       x.rank() > 0 && weight.shape() == Shape{x.dim(-1)} && bias.shape() == weight.shape();
   if (!fits) {

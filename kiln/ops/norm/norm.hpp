@@ -8,6 +8,6 @@ namespace kiln {
 /// deviations, and where their squares are out of f32's range; the sum of a row's differences must
 /// be within. Throws ShapeError, or DTypeError unless all have one float dtype.
 AnyTensor layer_norm(const AnyTensor& x, const AnyTensor& weight, const AnyTensor& bias,
-                     double epsilon = 1e-5);
+                     Number epsilon = 1e-5);
 
 }  // namespace kiln

@@ -11,21 +11,6 @@
 
 namespace kiln {
 
-Axes AxisList::of(std::string_view op, const Shape& shape) const {
-  Axes mask;
-  if (all_) {
-    for (int axis = 0; axis < shape.rank(); ++axis) mask.set(static_cast<std::size_t>(axis));
-    return mask;
-  }
-  for (const int axis : axes_) {
-    const auto at = static_cast<std::size_t>(normalize_axis(op, axis, shape));
-    if (mask[at])
-      throw ShapeError(fmt::format("{}: axis {} is named twice ({})", op, axis, to_string(shape)));
-    mask.set(at);
-  }
-  return mask;
-}
-
 namespace {
 
 /// Attributes all reductions share: the axes as bits, so that they are part of the key.
@@ -68,7 +53,7 @@ struct Sum {
     return {over.shape(x.shape, over.keepdim), x.dtype};
   }
   Reduction reduction(const TensorSpec&) const {
-    return {.combine = Combine::sum, .axes = over.axes};
+    return {.combine = Combine::sum, .axes = Axes::of_bits(over.axes)};
   }
 
   static constexpr Bound bound = Bound::memory;
@@ -93,7 +78,7 @@ struct Mean {
   }
   Reduction reduction(const TensorSpec& x) const {
     return {.combine = Combine::sum,
-            .axes = over.axes,
+            .axes = Axes::of_bits(over.axes),
             .scale = 1.0 / static_cast<double>(over.count(x.shape))};
   }
 
@@ -160,7 +145,9 @@ struct Extreme {
     require_choice(Which, over, x);
     return {over.shape(x.shape, over.keepdim), x.dtype};
   }
-  Reduction reduction(const TensorSpec&) const { return {.combine = Which, .axes = over.axes}; }
+  Reduction reduction(const TensorSpec&) const {
+    return {.combine = Which, .axes = Axes::of_bits(over.axes)};
+  }
 
   static constexpr Bound bound = Bound::memory;
   struct Saved {
@@ -190,7 +177,9 @@ struct ArgExtreme {
     require_choice(Which, over, x);
     return {over.shape(x.shape, over.keepdim), DType::i32};
   }
-  Reduction reduction(const TensorSpec&) const { return {.combine = Which, .axes = over.axes}; }
+  Reduction reduction(const TensorSpec&) const {
+    return {.combine = Which, .axes = Axes::of_bits(over.axes)};
+  }
 };
 
 static_assert(Extension<Sum> && Extension<Mean> && Extension<Extreme<Combine::max>> &&
@@ -202,23 +191,23 @@ Over over(std::string_view op, const AnyTensor& x, const AxisList& axes, bool ke
 
 }  // namespace
 
-AnyTensor sum(const AnyTensor& x, const AxisList& axes, bool keepdim) {
+AnyTensor sum(const AnyTensor& x, const AxisList& axes, Flag keepdim) {
   return apply(Sum{over("sum", x, axes, keepdim)}, x);
 }
-AnyTensor mean(const AnyTensor& x, const AxisList& axes, bool keepdim) {
+AnyTensor mean(const AnyTensor& x, const AxisList& axes, Flag keepdim) {
   return apply(Mean{over("mean", x, axes, keepdim)}, x);
 }
-AnyTensor max(const AnyTensor& x, const AxisList& axes, bool keepdim) {
+AnyTensor max(const AnyTensor& x, const AxisList& axes, Flag keepdim) {
   return apply(Extreme<Combine::max>{over("max", x, axes, keepdim)}, x);
 }
-AnyTensor min(const AnyTensor& x, const AxisList& axes, bool keepdim) {
+AnyTensor min(const AnyTensor& x, const AxisList& axes, Flag keepdim) {
   return apply(Extreme<Combine::min>{over("min", x, axes, keepdim)}, x);
 }
-AnyTensor argmax(const AnyTensor& x, int axis, bool keepdim) {
-  return apply(ArgExtreme<Combine::argmax>{over("argmax", x, axis, keepdim)}, x);
+AnyTensor argmax(const AnyTensor& x, Integer axis, Flag keepdim) {
+  return apply(ArgExtreme<Combine::argmax>{over("argmax", x, {axis}, keepdim)}, x);
 }
-AnyTensor argmin(const AnyTensor& x, int axis, bool keepdim) {
-  return apply(ArgExtreme<Combine::argmin>{over("argmin", x, axis, keepdim)}, x);
+AnyTensor argmin(const AnyTensor& x, Integer axis, Flag keepdim) {
+  return apply(ArgExtreme<Combine::argmin>{over("argmin", x, {axis}, keepdim)}, x);
 }
 
 }  // namespace kiln

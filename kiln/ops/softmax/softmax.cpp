@@ -79,7 +79,11 @@ static_assert(Extension<Softmax> && Extension<LogSoftmax>);
 
 }  // namespace
 
-AnyTensor softmax(const AnyTensor& x, int axis) { return apply(Softmax{axis}, x); }
-AnyTensor log_softmax(const AnyTensor& x, int axis) { return apply(LogSoftmax{axis}, x); }
+AnyTensor softmax(const AnyTensor& x, Integer axis) {
+  return apply(Softmax{normalize_axis(Softmax::name, axis, x.shape())}, x);
+}
+AnyTensor log_softmax(const AnyTensor& x, Integer axis) {
+  return apply(LogSoftmax{normalize_axis(LogSoftmax::name, axis, x.shape())}, x);
+}
 
 }  // namespace kiln

@@ -3,6 +3,8 @@
 #include <memory>
 #include <type_traits>
 
+#include "kiln/support/argument.hpp"
+
 namespace kiln::cpu {
 
 namespace detail {
@@ -17,7 +19,7 @@ void parallel(std::int64_t count, std::int64_t grain, RangeFunction call, const 
 ///
 ///     cpu::parallel_for(rows, 16, [&](std::int64_t begin, std::int64_t end) { ... });
 template <class F>
-void parallel_for(std::int64_t count, std::int64_t grain, const F& f) {
+void parallel_for(Integer count, Integer grain, const F& f) {
   static_assert(std::is_invocable_v<const F&, std::int64_t, std::int64_t>,
                 "kiln: parallel_for calls f(begin, end), two std::int64_t");
   const auto call = [](const void* self, std::int64_t begin, std::int64_t end) {

@@ -1,0 +1,49 @@
+#pragma once
+#include <bitset>
+#include <cstdint>
+#include <initializer_list>
+#include <string_view>
+#include <vector>
+
+#include "kiln/support/shape.hpp"
+
+namespace kiln {
+
+/// A set of axes, counted from the first. A lone number is no set: it could be meant as an axis or
+/// as bits.
+///
+///     Reduction{.combine = Combine::sum, .axes = {0, 1}}
+class Axes : public std::bitset<max_rank> {
+ public:
+  Axes() = default;
+  /// Throws ShapeError for an axis outside of [0, 8).
+  Axes(std::initializer_list<Integer> axes);
+  /// Bit i is axis i.
+  static Axes of_bits(std::uint32_t bits);
+};
+
+/// The axes an operation takes: one, several, or (given none) all. Negative axes count from the
+/// end.
+///
+///     sum(x, 1)
+///     sum(x, {0, -1})
+class AxisList {
+ public:
+  AxisList() = default;
+  template <WholeType T>
+  AxisList(T axis)  // NOLINT(google-explicit-constructor): sum(x, 1)
+      : AxisList({Integer(axis)}) {}
+  AxisList(std::initializer_list<Integer> axes) : axes_(axes.begin(), axes.end()), all_(false) {}
+
+  /// The axes of a tensor of that shape. Throws ShapeError that begins with `op` for one out of
+  /// range or named twice.
+  [[nodiscard]] Axes of(std::string_view op, const Shape& shape) const;
+  /// Whether none was given.
+  [[nodiscard]] bool all() const { return all_; }
+
+ private:
+  std::vector<std::int64_t> axes_;
+  bool all_ = true;
+};
+
+}  // namespace kiln
