@@ -58,7 +58,7 @@ Id mean_of(Scalars& s, DType d, const std::vector<Id>& x) {
   return s.make(Fn::cast, d, s.make(Fn::mul, DType::f32, total, s.given(1 / n, DType::f32, error)));
 }
 
-Operation arg(std::string name, AnyTensor (*f)(const AnyTensor&, int, bool), Fn which) {
+Operation arg(std::string name, AnyTensor (*f)(const AnyTensor&, Integer, Flag), Fn which) {
   return {
       .name = std::move(name),
       .weight = 6,

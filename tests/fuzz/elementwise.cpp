@@ -49,7 +49,7 @@ Operation binary(std::string name, int set, Binary f, Rule rule, bool truth = fa
 
 /// A scalar operand that every dtype has.
 Operation with_scalar(std::string name, int set, std::vector<double> choices,
-                      AnyTensor (*f)(const AnyTensor&, double), Rule rule, bool truth = false) {
+                      AnyTensor (*f)(const AnyTensor&, Number), Rule rule, bool truth = false) {
   return {.name = std::move(name),
           .weight = 6,
           .draw =
@@ -210,10 +210,10 @@ void add_elementwise(std::vector<Operation>& to) {
   add(with_scalar("mul_scalar", numbers, some, static_cast<Scaled>(kiln::operator*), of(Fn::mul)));
   add(with_scalar("div_scalar", numbers, some, static_cast<Scaled>(kiln::operator/), of(Fn::div)));
   add(with_scalar(
-      "scalar_sub", numbers, some, [](const AnyTensor& x, double a) { return a - x; },
+      "scalar_sub", numbers, some, [](const AnyTensor& x, Number a) { return a - x; },
       swapped(Fn::sub)));
   add(with_scalar(
-      "scalar_div", numbers, some, [](const AnyTensor& x, double a) { return a / x; },
+      "scalar_div", numbers, some, [](const AnyTensor& x, Number a) { return a / x; },
       swapped(Fn::div)));
   add(with_scalar("pow_scalar", floats, {0.5, 1, 2, 3}, static_cast<Scaled>(pow), of(Fn::pow)));
   add(with_scalar("equal_scalar", numbers, some, static_cast<Scaled>(equal), of(Fn::equal), true));
