@@ -11,12 +11,12 @@ DRIVER = pathlib.Path(__file__).with_name("run.py")
 COMPILER = "c++"
 
 
-def run(text):
+def run(text, *options):
     with tempfile.TemporaryDirectory() as folder:
         case = pathlib.Path(folder) / "case.cpp"
         case.write_text(text)
         return subprocess.run(
-            [sys.executable, DRIVER, "--compiler", COMPILER, case], capture_output=True, text=True)
+            [sys.executable, DRIVER, "--compiler", COMPILER, *options, case], capture_output=True, text=True)
 
 
 class Driver(unittest.TestCase):
@@ -55,6 +55,14 @@ class Driver(unittest.TestCase):
 
     def test_refuses_a_broken_file_that_says_it_compiles(self):
         self.assertIn("must compile, but", run("// compiles\nint x = nothing;\n").stdout)
+
+    def test_precompiles_a_header(self):
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "two.hpp").write_text("#pragma once\nconstexpr int two = 2;\n")
+            text = '#include "two.hpp"\nstatic_assert(two == %d, "no");\n'
+            options = ["--include", folder, "--precompile", "two.hpp"]
+            self.assertEqual(run("// compiles\n" + text % 2, *options).returncode, 0)
+            self.assertEqual(run("// expect: no\n" + text % 3, *options).returncode, 0)
 
 
 if __name__ == "__main__":
