@@ -55,34 +55,25 @@ std::vector<webgpu::Launch> MatmulBiasRelu::webgpu_kernel(const Operand& lhs, co
 
 void MatmulBiasRelu::cpu_kernel(const cpu::Input& lhs, const cpu::Input& rhs,
                                 const cpu::Input& bias, const cpu::Output& out) {
-  const std::int64_t m = out.dim(-2);
-  const std::int64_t n = out.dim(-1);
-  const std::int64_t k = lhs.dim(-1);
-  cpu::with_float(out.dtype(), [&](auto element) {
-    using T = decltype(element);
-    const auto x = lhs.strided<T>();  // where they lie: nothing is copied
-    const auto y = rhs.strided<T>();
-    const std::span<const T> c = bias.dense<T>();
-    const std::span<T> result = out.dense<T>();
-    cpu::parallel_for(out.batch() * m, 1, [&](std::int64_t begin, std::int64_t end) {
-      std::vector<float> sums(static_cast<std::size_t>(n));
-      for (std::int64_t row = begin; row < end; ++row) {
-        const auto a = x.matrix(row / m, out.shape());  // broadcasting included
-        const auto b = y.matrix(row / m, out.shape());
-        std::ranges::fill(sums, 0.0F);  // f32, also for f16 operands
-        for (std::int64_t i = 0; i < k; ++i) {
-          const auto factor = static_cast<float>(a(row % m, i));
-          for (std::int64_t j = 0; j < n; ++j)
-            sums[static_cast<std::size_t>(j)] += factor * static_cast<float>(b(i, j));
-        }
-        for (std::int64_t j = 0; j < n; ++j) {
-          const auto at = static_cast<std::size_t>(row * n + j);
-          const float value =
-              static_cast<float>(T(sums[static_cast<std::size_t>(j)])) + static_cast<float>(c[at]);
-          result[at] = T(value <= 0 ? 0 : value);  // a NaN stays one
-        }
-      }
-    });
+  const auto x = lhs.floats();  // f16 is converted, here and on the way out
+  const auto y = rhs.floats();
+  const auto z = bias.floats();
+  const auto result = out.floats();
+  const std::int64_t rows = out.dim(-2);
+  cpu::parallel_for(out.batch() * rows, [&](std::int64_t index) {
+    const std::int64_t row = index % rows;
+    const auto a = x.matrix(index / rows, out.shape());  // broadcasting included
+    const auto b = y.matrix(index / rows, out.shape());
+    const auto c = z.matrix(index / rows, out.shape());
+    const auto d = result.matrix(index / rows, out.shape());
+    for (std::int64_t j = 0; j < out.dim(-1); ++j) d(row, j) = 0;
+    for (std::int64_t i = 0; i < lhs.dim(-1); ++i) {
+      for (std::int64_t j = 0; j < out.dim(-1); ++j) d(row, j) += a(row, i) * b(i, j);
+    }
+    for (std::int64_t j = 0; j < out.dim(-1); ++j) {
+      const float sum = d(row, j) + c(row, j);
+      d(row, j) = sum <= 0 ? 0 : sum;  // a NaN stays one
+    }
   });
 }
 

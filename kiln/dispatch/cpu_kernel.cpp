@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <limits>
 
 #include "kiln/dispatch/cpu/kernel.hpp"
 #include "kiln/dispatch/elementwise.hpp"
@@ -56,6 +57,33 @@ const RawTensor& Input::made_dense() const {
   return copy_;
 }
 
+Strided<const float> Input::floats() const {
+  if (dtype() != DType::f16) return strided<float>();
+  if (wide_.empty()) {
+    const std::span<const float16> half = dense<float16>();
+    wide_.assign(half.begin(), half.end());
+  }
+  return {wide_.data(), Layout::dense(shape())};
+}
+
+Strided<float> Output::floats() const {
+  const Layout layout = Layout::dense(shape());
+  if (dtype() != DType::f16) return {dense<float>().data(), layout};
+  // An element that the kernel forgets is NaN.
+  if (wide_->empty()) wide_->assign(count(), std::numeric_limits<float>::quiet_NaN());
+  return {wide_->data(), layout};
+}
+
+void Output::round(std::int64_t first, std::int64_t elements) const {
+  if (wide_->empty()) return;
+  const float* from = wide_->data() + first;
+  float16* to = dense<float16>().data() + first;
+  constexpr std::int64_t grain = 1 << 13;
+  parallel_for(elements, grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) to[i] = float16(from[i]);
+  });
+}
+
 void zero(const Output& out) {
   const RawTensor& t = out.raw();
   const std::uint64_t bytes = dispatch::bytes_of(t.spec());
@@ -79,7 +107,14 @@ void Output::commit(Integer begin, Integer size) const {
     throw KernelError(fmt::format("{} has {} elements; {} from {} on are committed",
                                   title("output"), all, elements, first));
   }
-  if (sink_ != nullptr) sink_->commit(first, elements);
+  if (sink_ == nullptr) return;  // then all is rounded at the end
+  round(first, elements);
+  sink_->commit(first, elements);
+}
+
+void Output::close() const {
+  if (sink_ == nullptr || !sink_->has_commits()) round(0, shape().elements());
+  if (sink_ != nullptr) sink_->close();
 }
 
 }  // namespace kiln::cpu

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 #include "kiln/dispatch/raw_tensor.hpp"
 #include "kiln/kernel/launch.hpp"
@@ -97,11 +98,19 @@ class Input : public Argument {
   [[nodiscard]] Strided<const T> strided() const {
     return {static_cast<const T*>(elements(raw(), dtype_of<T>)), raw().layout};
   }
+  /// The elements as `float`: those of an f32 tensor where they lie, those of an f16 tensor
+  /// converted. Valid as long as this Input. Call it before `parallel_for`, not inside. Throws
+  /// DTypeError for other dtypes.
+  ///
+  ///     const auto x = lhs.floats();
+  ///     float first = x(0, 0);
+  [[nodiscard]] Strided<const float> floats() const;
 
  private:
   [[nodiscard]] const RawTensor& made_dense() const;
 
-  mutable RawTensor copy_;  ///< dense, once somebody wanted it so
+  mutable RawTensor copy_;           ///< dense, once somebody wanted it so
+  mutable std::vector<float> wide_;  ///< of f16, once somebody wanted floats
 };
 
 /// What a kernel's results go through on their way to memory.
@@ -112,7 +121,9 @@ class Output : public Argument {
  public:
   Output() = default;
   Output(std::string_view op, std::string_view name, RawTensor tensor, Sink* sink)
-      : Argument(op, name, std::move(tensor)), sink_(sink) {}
+      : Argument(op, name, std::move(tensor)),
+        sink_(sink),
+        wide_(std::make_shared<std::vector<float>>()) {}
 
   /// Its elements, undefined at the start. Throws DTypeError where T is not its element type
   /// (std::uint32_t for a bool).
@@ -121,14 +132,27 @@ class Output : public Argument {
     return {static_cast<T*>(elements(raw(), dtype_of<T>)), count()};
   }
 
-  /// Says that elements [first, first + count) are as they shall be and will neither be written nor
-  /// read again. Neighbours that were fused into the operation are applied to them now, while they
-  /// are in a cache; to what a kernel does not commit they are applied when it is done. Each
-  /// element at most once; several threads may commit.
+  /// The elements as `float`, to be written. Those of an f16 result are rounded when the kernel
+  /// commits them, or else when it is done. Call it before `parallel_for`, not inside. Throws
+  /// DTypeError for other dtypes.
+  ///
+  ///     const auto y = out.floats();
+  ///     y(row, column) = 0;
+  [[nodiscard]] Strided<float> floats() const;
+
+  /// Says that elements [first, first + count) are final: the kernel neither writes nor reads them
+  /// again. Operations that were fused into this one are applied to them now, while they are in a
+  /// cache. What a kernel does not commit is finished when the kernel is done. Each element at most
+  /// once; several threads may commit.
   void commit(Integer first, Integer count) const;
+  /// kiln calls it when the kernel is done.
+  void close() const;
 
  private:
+  void round(std::int64_t first, std::int64_t count) const;
+
   Sink* sink_ = nullptr;
+  std::shared_ptr<std::vector<float>> wide_;  ///< of f16; empty until somebody wanted floats
 };
 
 /// Sets all elements of a result to 0.

@@ -249,6 +249,92 @@ TEST(CpuKernel, RawLaunchesOfWgslAreRefusedOnTheHost) {
   EXPECT_THAT(client.read<float>(x), Each(0)) << "all but launches works";
 }
 
+/// `Running`, written over floats.
+struct RunningFloats {
+  static constexpr std::string_view name = "running_floats";
+  static constexpr std::array inputs = {"x"};
+  using layers = Layers<Cube, Fusion>;
+  Commit commit = Commit::nothing;
+
+  static TensorSpec output(const TensorSpec& x) { return x; }
+  void cpu_kernel(const cpu::Input& x, const cpu::Output& out) const {
+    const auto in = x.floats();
+    const auto to = out.floats();
+    cpu::parallel_for(out.dim(0), [&](std::int64_t row) {
+      float sum = 0;
+      for (std::int64_t j = 0; j < out.dim(1); ++j) to(row, j) = sum += in(row, j);
+      if (commit == Commit::rows) out.commit(row * out.dim(1), out.dim(1));
+    });
+    if (commit == Commit::half) out.commit(0, out.dim(1));
+  }
+};
+
+TEST(CpuKernel, FloatsReadAndWriteBothFloatTypes) {
+  for (const DType dtype : {DType::f32, DType::f16}) {
+    const AnyTensor x = make_wave({6, 40}, 0, dtype, host());
+    Layout turned = Layout::dense({40, 6});
+    turned.strides = {1, 40};
+    const AnyTensor strided(Stream::of(host().runtime()).view("turned", x.value(), turned), host());
+    for (const Commit commit : {Commit::nothing, Commit::rows}) {
+      EXPECT_EQ(values(apply(RunningFloats{commit}, x)), values(apply(Running{}, x)));
+      EXPECT_EQ(values(apply(RunningFloats{commit}, strided)), values(apply(Running{}, strided)));
+    }
+  }
+}
+
+TEST(CpuKernel, FloatsOfF16AreRoundedBeforeNeighboursSeeThem) {
+  const AnyTensor x = make_wave({50, 33}, 0, DType::f16, host());
+  const std::vector<float> expected =
+      values(apply(Square{}, apply(Running{}, x.to(host().eager()))));
+  for (const Commit commit : {Commit::nothing, Commit::rows}) {
+    EXPECT_EQ(values(apply(Square{}, apply(RunningFloats{commit}, x))), expected);
+  }
+  // Alone it needs no commits: what it did not commit is rounded all the same.
+  EXPECT_EQ(values(apply(RunningFloats{Commit::half}, x)), values(apply(Running{}, x)));
+}
+
+/// The kernel gets copies of its outputs in a struct.
+struct TwoFloats {
+  static constexpr std::string_view name = "two_floats";
+  static constexpr std::array inputs = {"x"};
+  using layers = Layers<Cube, Fusion>;
+  template <class T>
+  struct Two {
+    T twice;
+    T thrice;
+  };
+  static Two<TensorSpec> output(const TensorSpec& x) { return {x, x}; }
+  static void cpu_kernel(const cpu::Input& x, const Two<cpu::Output>& out) {
+    const auto in = x.floats();
+    for (std::int64_t i = 0; i < x.dim(0); ++i) {
+      out.twice.floats()(i) = 2 * in(i);
+      out.thrice.floats()(i) = 3 * in(i);
+    }
+  }
+};
+
+TEST(CpuKernel, FloatsOfSeveralResultsAreRounded) {
+  const AnyTensor x = make_wave({9}, 0, DType::f16, host());
+  const auto out = apply(TwoFloats{}, x);
+  EXPECT_EQ(values(out.twice), values(apply(Plus{}, x, x)));
+  EXPECT_EQ(values(out.thrice), values(apply(Plus{}, x, apply(Plus{}, x, x))));
+}
+
+struct FloatsOfIntegers {
+  static constexpr std::string_view name = "floats_of_integers";
+  static constexpr std::array inputs = {"x"};
+  using layers = Layers<Cube, Fusion>;
+  static TensorSpec output(const TensorSpec& x) { return x; }
+  static void cpu_kernel(const cpu::Input& x, const cpu::Output&) { (void)x.floats(); }
+};
+
+TEST(CpuKernel, FloatsOfIntegersAreRefusedByName) {
+  const AnyTensor x = make(std::vector<std::int32_t>{1, 2}, {2}, host());
+  EXPECT_THAT(
+      message_of<DTypeError>([&] { (void)apply(FloatsOfIntegers{}, x).to_vector<std::int32_t>(); }),
+      AllOf(HasSubstr("floats_of_integers: operand 'x' is i32 [2]"), HasSubstr("as f32")));
+}
+
 TEST(CpuKernel, NothingToComputeCallsNoKernel) {
   EXPECT_EQ(apply(Throws{}, make_wave({0}, 0, DType::f32, host())).to_vector().size(), 0U);
 }

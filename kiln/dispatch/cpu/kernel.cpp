@@ -53,7 +53,7 @@ std::vector<RawTensor> run_finished(cpu::CpuRuntime& runtime, const OpTable& tab
   const cpu::Output output(table.name, table.outputs[0], value, &sink);
   runtime.run(table.name, [&] {
     table.cpu_kernel(op, inputs_of(table, inputs), {&output, 1});
-    sink.close();
+    output.close();
   });
   return results;
 }
@@ -73,7 +73,10 @@ std::vector<RawTensor> run_cpu_kernel(cpu::CpuRuntime& runtime, const OpTable& t
   const bool nothing =
       std::ranges::all_of(out, [](const TensorSpec& spec) { return spec.shape.elements() == 0; });
   if (nothing) return results;
-  runtime.run(table.name, [&] { table.cpu_kernel(op, inputs_of(table, inputs), outputs); });
+  runtime.run(table.name, [&] {
+    table.cpu_kernel(op, inputs_of(table, inputs), outputs);
+    for (const cpu::Output& output : outputs) output.close();
+  });
   return results;
 }
 

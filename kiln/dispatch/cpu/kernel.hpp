@@ -16,6 +16,7 @@ class Sink {
       : op_(op), finish_(finish), values_(values), size_(size), elements_(elements) {}
 
   void commit(std::int64_t first, std::int64_t count);
+  [[nodiscard]] bool has_commits() const { return committed_.load() != 0; }
   /// Applies the finish to all, if the kernel committed nothing. Throws KernelError if it committed
   /// some only.
   void close();

@@ -28,6 +28,19 @@ void parallel_for(Integer count, Integer grain, const F& f) {
   detail::parallel(count, grain, call, std::addressof(f));
 }
 
+/// Calls f(i) once for each i in [0, count), on several threads; comes back when all are done. For
+/// work of some microseconds or more each, such as a row of a result.
+///
+///     cpu::parallel_for(rows, [&](std::int64_t row) { ... });
+template <class F>
+void parallel_for(std::int64_t count, const F& f) {
+  static_assert(std::is_invocable_v<const F&, std::int64_t>,
+                "kiln: parallel_for without a grain calls f(i), one std::int64_t");
+  parallel_for(count, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) f(i);
+  });
+}
+
 /// How many threads work at once at most.
 int threads();
 
