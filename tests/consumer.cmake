@@ -1,4 +1,5 @@
-# Builds and runs tests/<WAY>/ as somebody else's project would. WAY: install or add_subdirectory.
+# Builds small examples and tests/consumer as somebody else's projects, in the two ways that those reach kiln, and runs them.
+# WAY: install or add_subdirectory.
 
 function(step)
   execute_process(COMMAND ${ARGN} COMMAND_ECHO STDOUT RESULT_VARIABLE failed)
@@ -8,7 +9,8 @@ function(step)
 endfunction()
 
 set(work ${BUILD}/consumer/${WAY})
-file(REMOVE_RECURSE ${work}/prefix ${work}/moved ${work}/build)
+file(REMOVE_RECURSE ${work})
+file(COPY ${SOURCE}/examples/hello_op ${SOURCE}/examples/quickstart DESTINATION ${work})  # nothing beside them is needed
 
 if(WAY STREQUAL "install")
   step(${CMAKE_COMMAND} --install ${BUILD} --prefix ${work}/prefix)
@@ -20,6 +22,8 @@ endif()
 
 # No build type: unoptimised and without debug information is the quickest to build.
 step(${CMAKE_COMMAND} -S ${SOURCE}/tests/${WAY} -B ${work}/build -G ${GENERATOR}
+  -D WORK=${work} -D CMAKE_RUNTIME_OUTPUT_DIRECTORY=${work}/bin
   -D CMAKE_CXX_COMPILER=${COMPILER} -D CMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER} ${where})
 step(${CMAKE_COMMAND} --build ${work}/build)
-step(${work}/build/consumer)
+step(${work}/bin/consumer)
+step(${work}/bin/hello_op)
