@@ -7,7 +7,8 @@
 include(FindPackageHandleStandardArgs)
 find_path(oneDNN_INCLUDE_DIR NAMES oneapi/dnnl/dnnl.h)
 find_library(oneDNN_LIBRARY NAMES dnnl)
-mark_as_advanced(oneDNN_INCLUDE_DIR oneDNN_LIBRARY)
+set(oneDNN_OPENMP_LIBRARY gomp CACHE STRING "The OpenMP library that oneDNN was built with, a name or a path")
+mark_as_advanced(oneDNN_INCLUDE_DIR oneDNN_LIBRARY oneDNN_OPENMP_LIBRARY)
 if(EXISTS "${oneDNN_INCLUDE_DIR}/oneapi/dnnl/dnnl_version.h")
   file(STRINGS "${oneDNN_INCLUDE_DIR}/oneapi/dnnl/dnnl_version.h" lines REGEX "DNNL_VERSION_(MAJOR|MINOR|PATCH)[ \t]+[0-9]+")
   string(REGEX MATCHALL "[0-9]+" oneDNN_VERSION "${lines}")
@@ -22,5 +23,5 @@ if(oneDNN_FOUND AND NOT TARGET oneDNN::oneDNN)
   set_target_properties(oneDNN::oneDNN PROPERTIES
     IMPORTED_LOCATION "${oneDNN_LIBRARY}"
     INTERFACE_INCLUDE_DIRECTORIES "${oneDNN_INCLUDE_DIR}"
-    INTERFACE_LINK_LIBRARIES gomp)  # it sets how many threads oneDNN uses
+    INTERFACE_LINK_LIBRARIES ${oneDNN_OPENMP_LIBRARY})  # it sets how many threads oneDNN uses
 endif()

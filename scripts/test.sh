@@ -36,6 +36,9 @@ step "the kernels of those tests, in Dawn"
 node --test tools/dawn/check_wgsl_test.mjs >build/dev/check_wgsl_test.log || { cat build/dev/check_wgsl_test.log; exit 1; }
 node tools/dawn/check_wgsl.mjs build/dev/kernels
 
+step "Clang: the library and the examples, without making anything"
+python3 tools/clang_check.py clang++-19 build/dev
+
 if [[ "${KILN_SKIP_ASAN:-0}" == 0 ]]; then
   step "build and test: address and undefined-behaviour sanitizers"
   cmake --preset asan
