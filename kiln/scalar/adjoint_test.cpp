@@ -288,7 +288,8 @@ TEST(Adjoint, OfAStrongZeroPassesThrough) {
 // What cannot be infinite takes no guard, so that the commonest gradients cost what they did.
 TEST(Adjoint, FiniteSlopesAreNotGuarded) {
   const auto guards = [](const BodyPtr& body) {
-    const auto gradient = adjoint(*body);  // held: a range-for would let go of it before the first node
+    const auto gradient =
+        adjoint(*body);  // held: a range-for would let go of it before the first node
     std::size_t count = 0;
     for (const auto& node : gradient->graph->nodes())
       count += node.op == Opcode::unless_zero ? 1U : 0U;

@@ -5,6 +5,7 @@
 #include "kiln/version.hpp"
 
 int main() {
-  std::cout << "kiln " << kiln::version << ", " << double_spirv.words.size() << " words of SPIR-V\n";
+  std::cout << "kiln " << kiln::version << ", " << double_spirv.words.size()
+            << " words of SPIR-V\n";
   return double_spirv.words.empty() ? 1 : 0;
 }

@@ -33,7 +33,7 @@ void parallel_for(Integer count, Integer grain, const F& f) {
 ///
 ///     cpu::parallel_for(rows, [&](std::int64_t row) { ... });
 template <class F>
-void parallel_for(std::int64_t count, const F& f) {
+void parallel_for(Integer count, const F& f) {
   static_assert(std::is_invocable_v<const F&, std::int64_t>,
                 "kiln: parallel_for without a grain calls f(i), one std::int64_t");
   parallel_for(count, 1, [&](std::int64_t begin, std::int64_t end) {
