@@ -7,25 +7,28 @@
 
 namespace kiln {
 
-/// The matrix product over the last two axes: [..., M, K] times [..., K, N] gives [..., M, N]; the
-/// axes before broadcast. Transposed and sliced operands are read in place. f32, or f16 with sums
-/// in f32.
+/// The matrix product over the last two axes: [..., M, K] times [..., K, N] gives [..., M, N]. The
+/// axes before them broadcast. Transposed and sliced operands are read in place. f32, or f16 with
+/// sums in f32. K = 0 gives zeros.
 ///
-///     matmul(x, transpose(w));   // copies nothing
+///     const AnyTensor x = tensor({1.F, 2.F, 3.F, 4.F}, {2, 2}, device);
+///     matmul(x, transpose(x));   // [5, 11, 11, 25]
 ///
-/// Throws ShapeError or DTypeError with both shapes. K = 0 gives zeros.
+/// Throws ShapeError or DTypeError with both shapes.
 AnyTensor matmul(const AnyTensor& lhs, const AnyTensor& rhs);
 
-/// The output rule of a matrix product, for operations that contain one: what `matmul` throws, with
-/// the name `op`.
+/// The output rule of a matrix product, for operations that contain one. It throws what `matmul`
+/// throws, with the name `op`.
+///
+///     matmul_spec("my_op", {{2, 3}, DType::f32}, {{3, 4}, DType::f32}).shape;   // [2, 4]
 TensorSpec matmul_spec(std::string_view op, const TensorSpec& lhs, const TensorSpec& rhs);
 
 namespace webgpu {
 
-/// The library's matrix product as a launch of any operation whose operands are called lhs, rhs and
-/// out. An epilogue makes it a fused one:
+/// The library's matrix product as a launch, for any operation whose operands are called lhs, rhs
+/// and out. With an epilogue it is a fused operation:
 ///
-///     Launch launch = tiled_matmul(lhs, rhs, out, limits);
+///     Launch launch = tiled_matmul(lhs, rhs, out, limits);  // in a rule webgpu_kernel(...)
 ///     launch.store = epilogue([](Expr value, Expr bias) { return relu(value + bias); }, {"bias"});
 Launch tiled_matmul(const Operand& lhs, const Operand& rhs, const Operand& out,
                     const Limits& limits);
@@ -34,12 +37,13 @@ Launch tiled_matmul(const Operand& lhs, const Operand& rhs, const Operand& out,
 
 namespace cpu {
 
-/// The library's matrix product on the host, for a `cpu_kernel` rule of operands whose shapes
-/// matmul_spec takes. An epilogue makes it a fused one, of `inputs` that broadcast to the result:
+/// The library's matrix product on the host, for a `cpu_kernel` rule whose operands have shapes
+/// that matmul_spec takes. With an epilogue it is a fused operation of `inputs`, which broadcast to
+/// the result:
 ///
-///     cpu::matmul(lhs, rhs, out, epilogue([](Expr value, Expr bias) { return relu(value + bias);
-///     },
-///                                         {"bias"}), {&bias, 1});
+///     // in a rule cpu_kernel(...)
+///     const auto end = [](Expr value, Expr bias) { return relu(value + bias); };
+///     cpu::matmul(lhs, rhs, out, epilogue(end, {"bias"}), {&bias, 1});
 void matmul(const Input& lhs, const Input& rhs, const Output& out, const Epilogue& epilogue = {},
             std::span<const Input> inputs = {});
 
