@@ -112,7 +112,7 @@ void propagate(Node& node, std::span<const Value> gradients, Arrived& arrived) {
 
 Gradients vjp(std::span<const AnyTensor> outs, std::span<const AnyTensor> seeds) {
   if (outs.size() != seeds.size()) {
-    throw ShapeError(fmt::format("vjp: takes one seed an output, got {} outputs and {} seeds",
+    throw ShapeError(fmt::format("vjp: takes one seed for each output, got {} outputs and {} seeds",
                                  outs.size(), seeds.size()));
   }
   Arrived arrived;

@@ -178,8 +178,7 @@ std::vector<AnyTensor> run(const OpRecord& record, const Device& device,
 
 Device common_device(std::string_view op, std::span<const std::string_view> names,
                      std::span<const AnyTensor> in) {
-  if (in.empty())
-    throw DeviceError(fmt::format("{}: takes no tensors, so it must be told the device", op));
+  if (in.empty()) throw DeviceError(fmt::format("{}: takes no tensors, so it needs a device", op));
   const Device* common = &in[0].device();
   bool eager = common->is_eager();
   bool fallback = common->allows_fallback();

@@ -109,7 +109,7 @@ TEST_F(BrokenOps, AnUnwrittenTileIsFoundAtItsFirstElement) {
 TEST_F(BrokenOps, AWriteOutsideIsFoundThoughAllValuesAreRight) {
   check(WritesOutside{}, {matrices});
   expect_fails("forward memory, f32", AllOf(HasSubstr("written outside of f32 [5, 6]"),
-                                            HasSubstr("at element 30, 1 behind the last")));
+                                            HasSubstr("at element 30, 1 past the last")));
   expect_passes("forward vs reference, f32");
 }
 
@@ -130,7 +130,7 @@ TEST_F(BrokenOps, AResultThatIsNotWhatTheRulePromisesIsFound) {
 TEST_F(BrokenOps, ARuleWithAnotherDtypeThanTheReferenceIsFound) {
   check(WrongRuleDtype{}, {matrices}, DType::f16);
   expect_fails("forward output rule, f16",
-               AllOf(HasSubstr("out is f32 [5, 6]"), HasSubstr("of the reference f16 [5, 6]")));
+               AllOf(HasSubstr("out is f32 [5, 6]"), HasSubstr("the reference's is f16 [5, 6]")));
 }
 
 TEST_F(BrokenOps, ASaveThatKeepsTheWrongTensorIsFound) {

@@ -152,7 +152,7 @@ bool CaseCheck::check_values(bool first) {
   check_rule(outcome.out, first);
   if (outcome.out.size() != values_.size()) {
     forward_row(values_row)
-        .fail(case_.name, fmt::format("there are {} results, and {} of the reference",
+        .fail(case_.name, fmt::format("the operation has {} results, the reference {}",
                                       outcome.out.size(), values_.size()));
     return false;
   }
@@ -184,7 +184,7 @@ void CaseCheck::check_rule(const HostArrays& results, bool first) {
                  fmt::format("the rule promises {} for {}, the result is {}", to_string(said),
                              output_name(i), to_string(results[i].spec)));
       } else if (i < expected.size() && said != expected[i]) {
-        row.fail(case_.name, fmt::format("{} is {}, of the reference {}", output_name(i),
+        row.fail(case_.name, fmt::format("{} is {}, the reference's is {}", output_name(i),
                                          to_string(said), to_string(expected[i])));
       }
     }

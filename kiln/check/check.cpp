@@ -109,11 +109,12 @@ CheckReport check_function(const CheckedOp& op, const CheckOptions& options) {
       dtypes = {DType::f32};
       if (has_f16) dtypes.push_back(DType::f16);
       if (!has_f16)
-        report.notes.push_back(fmt::format("f16 was left out: {} has none", device.adapter()));
+        report.notes.push_back(
+            fmt::format("f16 was left out: {} does not have it", device.adapter()));
     }
     for (const DType dtype : dtypes) {
       if (dtype == DType::f16 && !has_f16) {
-        throw Error(fmt::format("check_op: {}: f16 is asked for, and {} has none", op.name,
+        throw Error(fmt::format("check_op: {}: f16 is asked for, but {} does not have it", op.name,
                                 device.adapter()));
       }
       check_on(op, options, device, dtype, report);

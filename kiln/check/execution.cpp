@@ -166,10 +166,9 @@ class Execution {
       std::memcpy(&word, bytes.data() + i, 4);
       if (word == pattern) continue;
       const std::uint64_t first = (begin + i) / size_of(made.spec.dtype);
-      return fmt::format(
-          "written outside of {} (allocated by {}): at element {}, {} behind the last",
-          to_string(made.spec), made.op, first,
-          first + 1 - static_cast<std::uint64_t>(made.spec.shape.elements()));
+      return fmt::format("written outside of {} (allocated by {}): at element {}, {} past the last",
+                         to_string(made.spec), made.op, first,
+                         first + 1 - static_cast<std::uint64_t>(made.spec.shape.elements()));
     }
     return {};
   }

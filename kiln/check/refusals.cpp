@@ -36,7 +36,7 @@ std::string fault_of(const CheckedOp& op, const std::vector<AnyTensor>& in) {
     if (message.find(op.name) != std::string::npos) return {};
     return "was refused without the operation's name: " + message;
   } catch (const std::exception& error) {
-    return fmt::format("was refused by what is no kiln::Error: {}", error.what());
+    return fmt::format("was refused with an exception that is not a kiln::Error: {}", error.what());
   }
   try {
     for (const AnyTensor& t : out) (void)download(t);

@@ -74,7 +74,7 @@ RawTensor Execution::input(const Use& use) const {
     error = from->error;
   }
   if (error) std::rethrow_exception(error);
-  if (elements == nullptr) throw Error("stream: what an operation reads is not there any more");
+  if (elements == nullptr) throw Error("stream: an input of an operation has been freed");
   return {shared_, std::move(elements), plan_.source.spec(value).dtype, use.layout};
 }
 

@@ -80,7 +80,7 @@ void Stream::settle(const Storage& storage) {
   const Storage::State state = storage.state.load(std::memory_order_acquire);
   if (state == Storage::State::failed) std::rethrow_exception(storage.error);
   if (state == Storage::State::queued)
-    throw Error("stream: a tensor's operation was neither run nor did it fail");
+    throw Error("stream: a tensor's operation neither ran nor failed");
 }
 
 void Stream::handle_gone() {

@@ -98,10 +98,10 @@ class Reader {
 
  private:
   void check_header() const {
-    if (words_.empty()) throw KernelError("no SPIR-V module: it is empty");
+    if (words_.empty()) throw KernelError("not a SPIR-V module: it is empty");
     if (words_[0] != magic) {
-      throw KernelError(
-          fmt::format("no SPIR-V module: it begins with {:#010x}, not {:#010x}", words_[0], magic));
+      throw KernelError(fmt::format("not a SPIR-V module: it begins with {:#010x}, not {:#010x}",
+                                    words_[0], magic));
     }
     if (words_.size() < header_words) throw KernelError("the SPIR-V module ends in its header");
   }
@@ -110,7 +110,7 @@ class Reader {
   std::size_t read_instruction(std::size_t at) {
     const std::size_t length = words_[at] >> 16;
     if (length == 0) {
-      throw KernelError(fmt::format("no SPIR-V module: word {} is no instruction", at));
+      throw KernelError(fmt::format("not a SPIR-V module: word {} is not an instruction", at));
     }
     if (length > words_.size() - at) {
       throw KernelError(fmt::format(
@@ -126,7 +126,7 @@ class Reader {
     const auto need = [&](std::size_t count) {
       if (args.size() >= count) return;
       throw KernelError(
-          fmt::format("no SPIR-V module: the instruction at word {} lacks operands", at));
+          fmt::format("not a SPIR-V module: the instruction at word {} lacks operands", at));
     };
     if (op == op_loop_merge || op == op_selection_merge) ++merges_;
     if (read_type(op, args, need) || read_constant(op, args, need)) return;

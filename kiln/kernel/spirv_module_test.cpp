@@ -77,13 +77,13 @@ TEST(SpirvModule, TellsThatItHasPushConstants) {
 }
 
 TEST(SpirvModule, RefusesWordsThatAreNone) {
-  EXPECT_EQ(refusal({}), "no SPIR-V module: it is empty");
+  EXPECT_EQ(refusal({}), "not a SPIR-V module: it is empty");
   EXPECT_EQ(refusal({0x03022307, 1, 2, 3, 4}),
-            "no SPIR-V module: it begins with 0x03022307, not 0x07230203");
+            "not a SPIR-V module: it begins with 0x03022307, not 0x07230203");
   EXPECT_EQ(refusal({header[0], header[1]}), "the SPIR-V module ends in its header");
   Words words = header;
   words.push_back(variable);  // a length of no words
-  EXPECT_EQ(refusal(words), "no SPIR-V module: word 5 is no instruction");
+  EXPECT_EQ(refusal(words), "not a SPIR-V module: word 5 is not an instruction");
 }
 
 TEST(SpirvModule, RefusesOneThatIsCutOff) {
@@ -97,7 +97,7 @@ TEST(SpirvModule, RefusesOneThatIsCutOff) {
 TEST(SpirvModule, RefusesAnInstructionThatLacksOperands) {
   Words words = header;
   add(words, execution_mode, {4, 17, 64});  // a local size of one number: wgpu-native would abort
-  EXPECT_EQ(refusal(words), "no SPIR-V module: the instruction at word 5 lacks operands");
+  EXPECT_EQ(refusal(words), "not a SPIR-V module: the instruction at word 5 lacks operands");
 }
 
 /// With `shared float values[count]`, count a specialisation constant of id 3 that is 100 by

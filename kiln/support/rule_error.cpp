@@ -26,7 +26,7 @@ std::exception_ptr named_exception(std::string_view op, std::string_view rule) {
     } catch (const std::exception& error) {
       wrap<Error>(op, rule, error.what());
     } catch (...) {
-      wrap<Error>(op, rule, "something was thrown that is no std::exception");
+      wrap<Error>(op, rule, "an exception was thrown that is not a std::exception");
     }
   } catch (...) {
     return std::current_exception();

@@ -30,7 +30,7 @@ std::string nested(const T& what) {
 TEST(RuleError, HasTheOperationTheRuleAndTheTextAndNestsWhatWasThrown) {
   EXPECT_EQ(nested<Error>(std::out_of_range("vector::at")), "op: rule: vector::at");
   EXPECT_EQ(nested<OutOfMemoryError>(std::bad_alloc()), "op: rule: std::bad_alloc");
-  EXPECT_EQ(nested<Error>(17), "op: rule: something was thrown that is no std::exception");
+  EXPECT_EQ(nested<Error>(17), "op: rule: an exception was thrown that is not a std::exception");
 }
 
 TEST(RuleError, LeavesTheLibrarysOwnAsTheyAre) {

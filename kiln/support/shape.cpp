@@ -30,7 +30,7 @@ std::int64_t Shape::elements() const {
   for (const std::int64_t size : *this) {
     if (__builtin_mul_overflow(count, size, &count)) {
       throw ShapeError(
-          fmt::format("shape: the number of elements of {} is past 2^63", to_string(*this)));
+          fmt::format("shape: the number of elements of {} exceeds 2^63", to_string(*this)));
     }
   }
   return count;

@@ -62,7 +62,7 @@ TEST(Shape, ElementsNeverWraps) {
   const std::int64_t half = std::int64_t{1} << 32;
   EXPECT_EQ((Shape{half, half / 4}.elements()), std::int64_t{1} << 62);
   EXPECT_EQ(shape_error([&] { (void)Shape{half, half / 2}.elements(); }),
-            "shape: the number of elements of [4294967296, 2147483648] is past 2^63");
+            "shape: the number of elements of [4294967296, 2147483648] exceeds 2^63");
 }
 
 TEST(Shape, AnEmptyShapeHasNoElementsHoweverLargeTheOtherSizesAre) {

@@ -116,7 +116,7 @@ struct FaultyForward {
 /// The text of both kinds of exception, the operation and the rule before it.
 auto says(const std::string& op, std::string_view rule, bool standard) {
   return AllOf(StartsWith(op + ": " + std::string(rule) + ": "),
-               HasSubstr(standard ? "__n (which is 5)" : "no std::exception"));
+               HasSubstr(standard ? "__n (which is 5)" : "not a std::exception"));
 }
 
 AnyTensor input(int seed = 0) { return make_wave({6}, seed, DType::f32, test::device().lazy()); }

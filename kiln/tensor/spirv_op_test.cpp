@@ -245,7 +245,7 @@ TEST(SpirvOp, BrokenModulesAreErrorsThatNameTheOperation) {
     return std::vector{launch};
   };
   EXPECT_EQ(refusal<rule>(),
-            "custom: garbage.spv: no SPIR-V module: it begins with 0x00000001, not 0x07230203");
+            "custom: garbage.spv: not a SPIR-V module: it begins with 0x00000001, not 0x07230203");
 }
 
 TEST(SpirvOp, AGridAboveTheLimitIsRefused) {

@@ -141,11 +141,11 @@ TEST_F(Spirv, PushConstantsAreRefused) {
 TEST_F(Spirv, WordsThatAreNoModuleAreErrorsAndTheDeviceStillWorks) {
   KernelId id = scale_id();
   id.words.clear();
-  EXPECT_EQ(refusal(id), "broken: no SPIR-V module: it is empty");
+  EXPECT_EQ(refusal(id), "broken: not a SPIR-V module: it is empty");
   std::mt19937 random(1);
   id.words.resize(1000);
   for (std::uint32_t& word : id.words) word = static_cast<std::uint32_t>(random());
-  EXPECT_THAT(refusal(id), StartsWith("broken: no SPIR-V module: it begins with "));
+  EXPECT_THAT(refusal(id), StartsWith("broken: not a SPIR-V module: it begins with "));
   std::ranges::copy(std::span(scale_spirv.words).first(5), id.words.begin());
   EXPECT_THAT(refusal(id), StartsWith("broken: "));
   EXPECT_EQ(value_of(scale_id()), 31);
