@@ -69,7 +69,7 @@ void matmul_bias_relu(benchmark::State& state, Mode mode, MatmulForm form) {
   const Device device = device_for(mode);
   const std::int64_t n = state.range(0);
   const auto random = [&](std::uint64_t seed) {
-    return random_uniform({n, n}, seed, device, -1, 1);
+    return random_uniform({n, n}, seed, {-1, 1}, device);
   };
   const Operands in{random(1), random(2), random(3)};
   const auto call = [&] { return form(in); };
@@ -146,7 +146,7 @@ class Training {
     for (std::size_t i = 0; i + 1 < widths.size(); ++i) {
       const double deviation = std::sqrt(2.0 / static_cast<double>(widths[i]));
       parameters_.push_back(
-          random_normal({widths[i], widths[i + 1]}, i, device, 0, deviation).require_grad());
+          random_normal({widths[i], widths[i + 1]}, i, {0, deviation}, device).require_grad());
       parameters_.push_back(zeros({widths[i + 1]}, device).require_grad());
     }
     images_ = random_uniform({batch, widths.front()}, 9, device);

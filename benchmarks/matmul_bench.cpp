@@ -16,8 +16,8 @@ void measure(benchmark::State& state, DType dtype, F product) {
     return;
   }
   const std::int64_t n = state.range(0);
-  const AnyTensor a = random_uniform({n, n}, 1, device, -1, 1, dtype);
-  const AnyTensor b = random_uniform({n, n}, 2, device, -1, 1, dtype);
+  const AnyTensor a = random_uniform({n, n}, 1, {-1, 1}, dtype, device);
+  const AnyTensor b = random_uniform({n, n}, 2, {-1, 1}, dtype, device);
   const AnyTensor expected = product(a, b);
   const Timed timed = time_calls(state, device, [&] { return product(a, b); });
   check_near(state, timed.last, expected, 0);

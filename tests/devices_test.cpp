@@ -86,7 +86,7 @@ TEST(Devices, F32WorksAndF16IsRefusedWhereTheAdapterHasNoF16) {
   const Device narrow = webgpu::device({.f16 = false});
   const AnyTensor x = random({3, 4}, 1, narrow.autodiff()).require_grad();
   const AnyTensor loss =
-      cross_entropy(layer_norm(gather(transpose(x), 0, zeros({4, 3}, narrow, DType::i32)),
+      cross_entropy(layer_norm(gather(transpose(x), 0, zeros({4, 3}, DType::i32, narrow)),
                                ones({3}, narrow), zeros({3}, narrow)),
                     tensor({0, 1, 2, 0}, {4}, narrow));
   EXPECT_EQ(loss.backward().of(x).shape(), x.shape()) << "no f32 kernel asks for f16";

@@ -23,16 +23,19 @@ struct Network {
 };
 
 std::vector<AnyTensor> parameters(const Device& on) {
-  const std::vector<AnyTensor> start{
-      random_normal({2, 16}, 1, on),          zeros({16}, on), ones({16}, on), zeros({16}, on),
-      random_normal({16, 3}, 2, on, 0, 0.25), zeros({3}, on)};
+  const std::vector<AnyTensor> start{random_normal({2, 16}, 1, on),
+                                     zeros({16}, on),
+                                     ones({16}, on),
+                                     zeros({16}, on),
+                                     random_normal({16, 3}, 2, {0, 0.25}, on),
+                                     zeros({3}, on)};
   std::vector<AnyTensor> marked;
   for (const AnyTensor& t : start) marked.push_back(t.require_grad());
   return marked;
 }
 
 /// Points of three classes: left of -0.4, right of 0.4, between.
-AnyTensor points(const Device& on) { return random_uniform({96, 2}, 3, on, -1, 1); }
+AnyTensor points(const Device& on) { return random_uniform({96, 2}, 3, {-1, 1}, on); }
 AnyTensor classes(const AnyTensor& x) {
   const AnyTensor first = slice(x.detach(), 1, 0, 1);
   const AnyTensor right = cast(greater(first, 0.4), DType::i32);
@@ -136,9 +139,9 @@ TEST(Training, ANaNInTheDataReachesLossAndGradients) {
 
 TEST(Training, InF16) {
   const Device training = device().autodiff();
-  std::vector<AnyTensor> w{random_normal({4, 1}, 1, training, 0, 1, DType::f16).require_grad()};
-  const AnyTensor x = random_normal({32, 4}, 2, training, 0, 1, DType::f16);
-  const AnyTensor y = matmul(x, full({4, 1}, 0.5, training, DType::f16));
+  std::vector<AnyTensor> w{random_normal({4, 1}, 1, {0, 1}, DType::f16, training).require_grad()};
+  const AnyTensor x = random_normal({32, 4}, 2, {0, 1}, DType::f16, training);
+  const AnyTensor y = matmul(x, full({4, 1}, 0.5, DType::f16, training));
   const auto loss = [&] { return mse(cast(matmul(x, w[0]), DType::f32), cast(y, DType::f32)); };
   for (int i = 0; i < 100; ++i) w = sgd_step(w, loss().backward(), 0.2);
   EXPECT_EQ(w[0].dtype(), DType::f16);

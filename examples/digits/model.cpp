@@ -18,7 +18,7 @@ Parameters make_parameters(std::uint64_t seed, const Device& device) {
         std::sqrt(2.0 / static_cast<double>(widths[i]));  // as He et al. do for ReLU
     const std::uint64_t stream = seed * widths.size() + i;
     parameters.push_back(
-        random_normal({widths[i], widths[i + 1]}, stream, device, 0, deviation).require_grad());
+        random_normal({widths[i], widths[i + 1]}, stream, {0, deviation}, device).require_grad());
     parameters.push_back(zeros({widths[i + 1]}, device).require_grad());
   }
   return parameters;

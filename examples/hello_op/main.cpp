@@ -2,7 +2,6 @@
 #include <exception>
 #include <iostream>
 
-#include "kiln/check/check.hpp"
 #include "kiln/kiln.hpp"
 #include "smooth_wgsl.hpp"
 
@@ -53,7 +52,7 @@ struct Smooth {
   // What it means, in ordinary operations.
   static AnyTensor reference(const AnyTensor& x) {
     const std::int64_t n = x.shape()[1];
-    const AnyTensor zero = zeros({x.shape()[0], 1}, x.device(), x.dtype());
+    const AnyTensor zero = zeros({x.dim(0), 1}, x.dtype(), x.device());
     const AnyTensor padded = concat({zero, x, zero}, 1);
     return (slice(padded, 1, 0, n) + x + slice(padded, 1, 2)) / 3;
   }

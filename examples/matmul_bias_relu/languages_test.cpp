@@ -34,9 +34,9 @@ class SpirvDevice : public ::testing::Test {
 TEST_F(SpirvDevice, ComputesWhatTheWgslKernelComputes) {
   const auto expect_equal = [&](std::int64_t batch, std::int64_t m, std::int64_t k,
                                 std::int64_t n) {
-    const AnyTensor lhs = random_uniform({batch, m, k}, 1, wgsl_, -1, 1);
-    const AnyTensor rhs = random_uniform({batch, k, n}, 2, wgsl_, -1, 1);
-    const AnyTensor bias = random_uniform({batch, m, n}, 3, wgsl_, -1, 1);
+    const AnyTensor lhs = random_uniform({batch, m, k}, 1, {-1, 1}, wgsl_);
+    const AnyTensor rhs = random_uniform({batch, k, n}, 2, {-1, 1}, wgsl_);
+    const AnyTensor bias = random_uniform({batch, m, n}, 3, {-1, 1}, wgsl_);
     const auto want = matmul_bias_relu(lhs, rhs, bias).to_vector();
     const auto there = [&](const AnyTensor& t) { return tensor(t.to_vector(), t.shape(), spirv_); };
     const auto got = matmul_bias_relu(there(lhs), there(rhs), there(bias)).to_vector();

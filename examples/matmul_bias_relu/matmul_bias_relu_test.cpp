@@ -219,8 +219,8 @@ TEST_P(MatmulBiasReluKernel, KeepsANaN) {
 }
 
 TEST_P(MatmulBiasReluKernel, AddsUpGradientsWhereOneTensorIsBothMatrices) {
-  const AnyTensor x = random_uniform({2, 5, 5}, 3, device_, -1, 1).require_grad();
-  const AnyTensor bias = random_uniform({2, 5, 5}, 4, device_, -1, 1).require_grad();
+  const AnyTensor x = random_uniform({2, 5, 5}, 3, {-1, 1}, device_).require_grad();
+  const AnyTensor bias = random_uniform({2, 5, 5}, 4, {-1, 1}, device_).require_grad();
   const AnyTensor out = run(x, x, bias);
   const AnyTensor want = matmul_bias_relu_reference(x, x, bias);
   expect_near(out, want);
@@ -231,11 +231,11 @@ TEST_P(MatmulBiasReluKernel, AddsUpGradientsWhereOneTensorIsBothMatrices) {
 }
 
 TEST_P(MatmulBiasReluKernel, ReadsStridedOperands) {
-  const AnyTensor lhs = transpose(random_uniform({2, 7, 5}, 5, device_, -1, 1));
-  const AnyTensor rhs = slice(random_uniform({2, 7, 9}, 6, device_, -1, 1), 2, 1, 9, 2);
-  const AnyTensor bias = broadcast_to(random_uniform({4}, 7, device_, -1, 1), {2, 5, 4});
+  const AnyTensor lhs = transpose(random_uniform({2, 7, 5}, 5, {-1, 1}, device_));
+  const AnyTensor rhs = slice(random_uniform({2, 7, 9}, 6, {-1, 1}, device_), 2, 1, 9, 2);
+  const AnyTensor bias = broadcast_to(random_uniform({4}, 7, {-1, 1}, device_), {2, 5, 4});
   expect_near(run(lhs, rhs, bias), matmul_bias_relu_reference(lhs, rhs, bias));
-  const AnyTensor columns = broadcast_to(random_uniform({5, 1}, 8, device_, -1, 1), {2, 5, 4});
+  const AnyTensor columns = broadcast_to(random_uniform({5, 1}, 8, {-1, 1}, device_), {2, 5, 4});
   expect_near(run(lhs, rhs, columns), matmul_bias_relu_reference(lhs, rhs, columns));
 }
 

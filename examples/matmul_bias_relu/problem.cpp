@@ -9,7 +9,7 @@ using namespace kiln;
 Problem make_problem(const Sizes& sizes, DType dtype, const Device& device, bool tracked,
                      std::uint64_t seed) {
   const auto random = [&](const Shape& shape, std::uint64_t stream) {
-    const AnyTensor x = random_uniform(shape, 4 * seed + stream, device.autodiff(), -1, 1, dtype);
+    const AnyTensor x = random_uniform(shape, 4 * seed + stream, {-1, 1}, dtype, device.autodiff());
     return tracked ? x.require_grad() : x;
   };
   const auto& [b, m, k, n, broadcast_lhs] = sizes;

@@ -49,7 +49,7 @@ TEST(RmsNorm, WhereItIsAllowedTheReferenceRunsWithItsGradient) {
 TEST(RmsNorm, OfF16ComputesInF32) {
   for (const Device& device : {webgpu::device(), cpu::device().fallback(true)}) {
     const AnyTensor x = cast(tensor({300.F, 400.F}, {1, 2}, device), DType::f16);
-    const AnyTensor w = ones({2}, device, DType::f16);
+    const AnyTensor w = ones({2}, DType::f16, device);
     EXPECT_THAT(cast(rms_norm(x, w), DType::f32).to_vector(),
                 testing::Pointwise(testing::FloatNear(1e-3F), {0.84853F, 1.13137F}));
   }

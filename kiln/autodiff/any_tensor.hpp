@@ -1,6 +1,8 @@
 #pragma once
+#include <concepts>
 #include <cstring>
 #include <future>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <source_location>
@@ -9,6 +11,8 @@
 
 #include "kiln/fusion/record.hpp"
 #include "kiln/runtime/device.hpp"
+#include "kiln/support/axes.hpp"
+#include "kiln/support/index.hpp"
 
 namespace kiln {
 
@@ -88,6 +92,41 @@ class Tensor<any_rank> {
   /// another adapter, detach it first (UnsupportedError).
   [[nodiscard]] AnyTensor to(const Device& device) const;
 
+  /// A part of the tensor, one place an axis from the first on; axes beyond the last place are
+  /// taken whole. Copies nothing. Differentiable.
+  ///
+  ///     x(0, all, -1)        // [2, 3, 4] gives [3]
+  ///     x(slice(1, 3))       // rows 1 and 2
+  ///     x(ellipsis, 0)       // the first element along the last axis
+  ///
+  /// Throws ShapeError for an index out of range, for more places than axes, for two ellipses, and
+  /// what slice(x, axis, begin, end, step) throws.
+  template <std::convertible_to<Index>... Place>
+    requires(sizeof...(Place) > 0)
+  [[nodiscard]] AnyTensor operator()(const Place&... places) const {
+    return part({Index(places)...});
+  }
+  /// x[0] is x(0), and x[slice(1, 3)] is x(slice(1, 3)).
+  [[nodiscard]] AnyTensor operator[](const Index& place) const { return part({place}); }
+
+  // Common operations as members. Each calls the function of its name, which says what it does;
+  // they are defined with those, in kiln/ops.
+  [[nodiscard]] AnyTensor sum(const AxisList& axes = {}, Flag keepdim = false) const;
+  [[nodiscard]] AnyTensor mean(const AxisList& axes = {}, Flag keepdim = false) const;
+  [[nodiscard]] AnyTensor max(const AxisList& axes = {}, Flag keepdim = false) const;
+  [[nodiscard]] AnyTensor min(const AxisList& axes = {}, Flag keepdim = false) const;
+  [[nodiscard]] AnyTensor argmax(Integer axis, Flag keepdim = false) const;
+  [[nodiscard]] AnyTensor argmin(Integer axis, Flag keepdim = false) const;
+  [[nodiscard]] AnyTensor reshape(std::initializer_list<Integer> shape) const;
+  [[nodiscard]] AnyTensor reshape(const Shape& shape) const;
+  [[nodiscard]] AnyTensor permute(std::initializer_list<Integer> axes) const;
+  [[nodiscard]] AnyTensor transpose() const;
+  [[nodiscard]] AnyTensor transpose(Integer axis_a, Integer axis_b) const;
+  [[nodiscard]] AnyTensor squeeze(const AxisList& axes = {}) const;
+  [[nodiscard]] AnyTensor unsqueeze(Integer axis) const;
+  [[nodiscard]] AnyTensor broadcast_to(const Shape& shape) const;
+  [[nodiscard]] AnyTensor cast(DType dtype) const;
+
   /// For rules: the value without its gradient.
   [[nodiscard]] const Value& value() const;
 
@@ -95,6 +134,7 @@ class Tensor<any_rank> {
   friend struct NodeAccess;
   [[nodiscard]] std::future<std::vector<std::byte>> read_bytes(DType dtype) const;
   void require_one_element() const;
+  [[nodiscard]] AnyTensor part(std::initializer_list<Index> places) const;
 
   Value value_;
   std::optional<Device> device_;

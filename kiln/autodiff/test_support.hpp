@@ -87,11 +87,11 @@ inline std::vector<AnyTensor> gradients_of(const Function& f, std::vector<AnyTen
 /// The same with every weight that number.
 inline std::vector<AnyTensor> gradients_of(const Function& f, std::vector<AnyTensor> inputs,
                                            float weight) {
-  const auto all = [=](const AnyTensor& out) {
+  const auto weights = [=](const AnyTensor& out) {
     const auto n = static_cast<std::size_t>(out.shape().elements());
     return make(std::vector<float>(n, weight), out.shape(), out.dtype(), out.device());
   };
-  return gradients_of(f, std::move(inputs), all);
+  return gradients_of(f, std::move(inputs), weights);
 }
 
 /// Compares all gradients of f at `inputs` (f32) with central differences.

@@ -100,7 +100,7 @@ TEST(CheckOp, ChecksAPublicFunctionWithIndices) {
   };
   // Row k where the index is k, and nothing elsewhere.
   const auto reference = [](std::span<const AnyTensor> in) {
-    const AnyTensor rows = reshape(arange(in[0].dim(0), in[0].device(), DType::i32), {1, -1, 1});
+    const AnyTensor rows = reshape(arange(in[0].dim(0), DType::i32, in[0].device()), {1, -1, 1});
     const AnyTensor chosen = equal(unsqueeze(in[1], 1), rows);
     return std::vector{sum(where(chosen, unsqueeze(in[0], 0), zeros({}, in[0].device())), 1)};
   };

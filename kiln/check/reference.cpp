@@ -68,7 +68,7 @@ Reference of_tensors(const TensorFunction& reference, const Device& device) {
           [=](std::span<const TensorSpec> in) {
             std::vector<AnyTensor> tensors;
             for (const TensorSpec& s : in)
-              tensors.push_back(zeros(s.shape, device.plain(), s.dtype));
+              tensors.push_back(zeros(s.shape, s.dtype, device.plain()));
             std::vector<TensorSpec> specs;
             for (const AnyTensor& t : reference(tensors)) specs.push_back(t.spec());
             return specs;

@@ -57,7 +57,7 @@ void check_refusals(const CheckedOp& op, const CheckOptions& options, const Devi
       std::vector<AnyTensor> in;
       for (std::size_t i = 0; i < c.inputs.size(); ++i) {
         const InputValues values = i < options.inputs.size() ? options.inputs[i] : InputValues{};
-        const AnyTensor t = zeros(c.inputs[i], route.device, values.dtype.value_or(dtype));
+        const AnyTensor t = zeros(c.inputs[i], values.dtype.value_or(dtype), route.device);
         in.push_back(route.tracked && is_float(t.dtype()) ? t.require_grad() : t);
       }
       const std::string fault = fault_of(op, in);

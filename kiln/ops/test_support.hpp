@@ -15,18 +15,18 @@ inline std::vector<AnyTensor> other_views(const AnyTensor& x) {
     views.push_back(columns);
   }
   if (x.rank() >= 1) {
-    const std::vector<float> all = values(x);
+    const std::vector<float> elements = values(x);
     std::vector<float> spread;
     const std::int64_t inner = x.dim(-1);
-    for (std::size_t i = 0; i < all.size(); ++i) {
+    for (std::size_t i = 0; i < elements.size(); ++i) {
       if (static_cast<std::int64_t>(i) % std::max<std::int64_t>(inner, 1) == 0)
         spread.push_back(-77);
-      spread.push_back(all[i]);
+      spread.push_back(elements[i]);
       spread.push_back(77);
     }
     Shape wide = x.shape();
     wide[-1] = 2 * inner + 1;
-    if (all.empty()) spread.resize(static_cast<std::size_t>(wide.elements()));
+    if (elements.empty()) spread.resize(static_cast<std::size_t>(wide.elements()));
     views.push_back(slice(make(spread, wide, x.dtype()), -1, 1, 2 * inner + 1, 2));
   }
   return views;

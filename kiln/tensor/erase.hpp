@@ -66,10 +66,10 @@ template <class Op>
 std::shared_ptr<void> erased_save(const void* op, const Saver& saver, std::span<const AnyTensor> in,
                                   std::span<const AnyTensor> out) {
   const Op& self = self_of<Op>(op);
-  const auto all = result_of<Op>(op, in, out);
+  const auto results = result_of<Op>(op, in, out);
   return spread<Traits<Op>::arity>(in, [&](const auto&... t) {
     return in_rule(Op::name, "save", [&] {
-      return std::make_shared<typename Op::Saved>(self.save(saver, t..., all));
+      return std::make_shared<typename Op::Saved>(self.save(saver, t..., results));
     });
   });
 }
@@ -79,22 +79,22 @@ void erased_backward(const Node& node, std::span<const AnyTensor> grads,
                      std::span<GradSlot> slots) {
   const Op& self = self_of<Op>(node.attributes.get());
   const auto& saved = *static_cast<const typename Op::Saved*>(node.saved.get());
-  Grads<Traits<Op>::arity> all;
-  std::copy(slots.begin(), slots.end(), all.slots.begin());
+  Grads<Traits<Op>::arity> wanted;
+  std::copy(slots.begin(), slots.end(), wanted.slots.begin());
   const auto grad =
       result_of<Op>(node.attributes.get(), std::span<const TensorSpec>(node.in), grads);
   const bool on_webgpu = node.device->runtime().name() == "webgpu";
   if constexpr (HasWebgpuBackward<Op>) {
     if (on_webgpu)
-      in_rule(Op::name, "webgpu_backward", [&] { self.webgpu_backward(saved, grad, all); });
+      in_rule(Op::name, "webgpu_backward", [&] { self.webgpu_backward(saved, grad, wanted); });
   }
   if constexpr (HasBackward<Op>) {
     if (!HasWebgpuBackward<Op> || !on_webgpu)
-      in_rule(Op::name, "backward", [&] { self.backward(saved, grad, all); });
+      in_rule(Op::name, "backward", [&] { self.backward(saved, grad, wanted); });
   } else if (!on_webgpu) {
     refuse_backward(node);
   }
-  std::move(all.slots.begin(), all.slots.end(), slots.begin());
+  std::move(wanted.slots.begin(), wanted.slots.end(), slots.begin());
 }
 
 /// Default<Autodiff>: the reference, run again on the kept inputs, is differentiated.

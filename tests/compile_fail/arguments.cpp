@@ -63,6 +63,28 @@ void numbers(const AnyTensor& x, bool yes) {
   ceil_div(2.5, 2);                          // error
 }
 
+void places(const AnyTensor& x) {
+  x[true];                     // error
+  x(0, 0.5);                   // error
+  x(all, 'a');                 // error
+  x[rows];                     // error
+  x();                         // error
+  x(slice(0, true));           // error
+  x.sum(true);                 // error
+  x.max(0, 1);                 // error
+  x.reshape({2, true});        // error
+  squeeze(x, false);           // error
+  stack({x, x}, true);         // error
+  maximum(x, true);            // error
+  (void)(x == true);           // error
+  if (x == x) return;          // error
+  where(x > 0, x, false);      // error
+  zeros(2);                    // error
+  zeros({2}, 1);               // error
+  full({2}, true);             // error
+  arange(3, {.start = true});  // error
+}
+
 struct Op {
   static constexpr std::string_view name = "op";
   Param by;
@@ -76,10 +98,12 @@ void fine(const AnyTensor& x, std::size_t size, std::uint8_t small, float16 half
   elementwise_cases(2);
   random_normal({2}, size, x.device());
   arange(size, x.device());
+  arange(3, {.start = x.rank()});
   sum(x);
   sum(x, size, true);
   sum(x, {0, -1});
   sum(x, {});
+  (void)x(all, slice(1, size), -1, ellipsis)[small];
   (void)Shape{x.dim(0), size, 3U, small};
   (void)(x + 1 - 2U * x / 0.5F + half);
   slice(x, small, 0, size);

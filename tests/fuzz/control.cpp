@@ -19,7 +19,7 @@ bool refuses(int which, const AnyTensor& x, const Device& other) {
         break;
       case 3:
         (void)(x +
-               full(x.shape(), 0, x.device(), x.dtype() == DType::i32 ? DType::u32 : DType::i32));
+               full(x.shape(), 0, x.dtype() == DType::i32 ? DType::u32 : DType::i32, x.device()));
         break;
       case 4:
         (void)sum(x, x.rank());
@@ -29,23 +29,23 @@ bool refuses(int which, const AnyTensor& x, const Device& other) {
                                        : x.to_vector<std::int32_t>().size());
         break;
       case 6:
-        (void)gather(x, 0, full(x.shape(), 0, x.device(), DType::f32));
+        (void)gather(x, 0, full(x.shape(), 0, DType::f32, x.device()));
         break;
       case 7:
         (void)broadcast_to(x, Shape{});
         if (x.rank() == 0) return true;
         break;
       case 8: {
-        const AnyTensor seed = full({7, 7, 7}, 0, x.device(), x.dtype());
+        const AnyTensor seed = full({7, 7, 7}, 0, x.dtype(), x.device());
         (void)vjp({&x, 1}, {&seed, 1});
         break;
       }
       case 9:
         if (other.same_as(x.device())) return true;
-        (void)concat({x, full(x.shape(), 0, other, x.dtype())}, -1);
+        (void)concat({x, full(x.shape(), 0, x.dtype(), other)}, -1);
         break;
       default:
-        (void)matmul(x, full({1, 9999, 1}, 0, x.device(), x.dtype()));
+        (void)matmul(x, full({1, 9999, 1}, 0, x.dtype(), x.device()));
         break;
     }
     return false;

@@ -83,7 +83,7 @@ void add_creation(std::vector<Operation>& to) {
                     },
                 .run =
                     [](Run& run, const Step& s, auto) {
-                      return one(full(s.shape, s.numbers[0], run.device(s.device), s.dtype));
+                      return one(full(s.shape, s.numbers[0], s.dtype, run.device(s.device)));
                     }});
   to.push_back({.name = "arange",
                 .weight = 4,
@@ -103,8 +103,8 @@ void add_creation(std::vector<Operation>& to) {
                     },
                 .run =
                     [](Run& run, const Step& s, auto) {
-                      return one(arange(s.shape[0], run.device(s.device), s.dtype, s.numbers[0],
-                                        s.numbers[1]));
+                      return one(arange(s.shape[0], {.start = s.numbers[0], .step = s.numbers[1]},
+                                        s.dtype, run.device(s.device)));
                     }});
   to.push_back({.name = "random_uniform",
                 .weight = 4,
@@ -124,8 +124,8 @@ void add_creation(std::vector<Operation>& to) {
                 .run =
                     [](Run& run, const Step& s, auto) {
                       return one(random_uniform(s.shape, static_cast<std::uint64_t>(s.ints[0]),
-                                                run.device(s.device), s.numbers[0], s.numbers[1],
-                                                s.dtype));
+                                                {s.numbers[0], s.numbers[1]}, s.dtype,
+                                                run.device(s.device)));
                     }});
 }
 

@@ -21,20 +21,35 @@ struct LessEqual {
   static constexpr std::string_view name = "less_equal";
   static Expr body(Expr a, Expr b) { return a <= b; }
 };
-struct EqualScalar {
+struct EqualNumber {
   static constexpr std::string_view name = "equal";
-  Param to;
-  Expr body(Expr a) const { return a == to; }
+  Param b;
+  Expr body(Expr a) const { return a == b; }
 };
-struct LessScalar {
+struct NotEqualNumber {
+  static constexpr std::string_view name = "not_equal";
+  Param b;
+  Expr body(Expr a) const { return a != b; }
+};
+struct LessNumber {
   static constexpr std::string_view name = "less";
-  Param than;
-  Expr body(Expr a) const { return a < than; }
+  Param b;
+  Expr body(Expr a) const { return a < b; }
 };
-struct GreaterScalar {
+struct LessEqualNumber {
+  static constexpr std::string_view name = "less_equal";
+  Param b;
+  Expr body(Expr a) const { return a <= b; }
+};
+struct GreaterNumber {
   static constexpr std::string_view name = "greater";
-  Param than;
-  Expr body(Expr a) const { return a > than; }
+  Param b;
+  Expr body(Expr a) const { return a > b; }
+};
+struct GreaterEqualNumber {
+  static constexpr std::string_view name = "greater_equal";
+  Param b;
+  Expr body(Expr a) const { return a >= b; }
 };
 struct IsNan {
   static constexpr std::string_view name = "is_nan";
@@ -56,6 +71,16 @@ struct Where {
   static constexpr std::string_view name = "where";
   static Expr body(Expr condition, Expr yes, Expr no) { return select(condition, yes, no); }
 };
+struct WhereElseNumber {
+  static constexpr std::string_view name = "where";
+  Param no;
+  Expr body(Expr condition, Expr yes) const { return select(condition, yes, no); }
+};
+struct WhereNumber {
+  static constexpr std::string_view name = "where";
+  Param yes;
+  Expr body(Expr condition, Expr no) const { return select(condition, yes, no); }
+};
 struct Cast {
   static constexpr std::string_view name = "cast";
   DType to;
@@ -70,15 +95,35 @@ AnyTensor less(const AnyTensor& a, const AnyTensor& b) { return apply(Less{}, a,
 AnyTensor less_equal(const AnyTensor& a, const AnyTensor& b) { return apply(LessEqual{}, a, b); }
 AnyTensor greater(const AnyTensor& a, const AnyTensor& b) { return less(b, a); }
 AnyTensor greater_equal(const AnyTensor& a, const AnyTensor& b) { return less_equal(b, a); }
-AnyTensor equal(const AnyTensor& a, Number b) { return apply(EqualScalar{{b}}, a); }
-AnyTensor less(const AnyTensor& a, Number b) { return apply(LessScalar{{b}}, a); }
-AnyTensor greater(const AnyTensor& a, Number b) { return apply(GreaterScalar{{b}}, a); }
+AnyTensor equal(const AnyTensor& a, Number b) { return apply(EqualNumber{{b}}, a); }
+AnyTensor not_equal(const AnyTensor& a, Number b) { return apply(NotEqualNumber{{b}}, a); }
+AnyTensor less(const AnyTensor& a, Number b) { return apply(LessNumber{{b}}, a); }
+AnyTensor less_equal(const AnyTensor& a, Number b) { return apply(LessEqualNumber{{b}}, a); }
+AnyTensor greater(const AnyTensor& a, Number b) { return apply(GreaterNumber{{b}}, a); }
+AnyTensor greater_equal(const AnyTensor& a, Number b) { return apply(GreaterEqualNumber{{b}}, a); }
+AnyTensor equal(Number a, const AnyTensor& b) { return equal(b, a); }
+AnyTensor not_equal(Number a, const AnyTensor& b) { return not_equal(b, a); }
+AnyTensor less(Number a, const AnyTensor& b) { return greater(b, a); }
+AnyTensor less_equal(Number a, const AnyTensor& b) { return greater_equal(b, a); }
+AnyTensor greater(Number a, const AnyTensor& b) { return less(b, a); }
+AnyTensor greater_equal(Number a, const AnyTensor& b) { return less_equal(b, a); }
 AnyTensor is_nan(const AnyTensor& x) { return apply(IsNan{}, x); }
 AnyTensor logical_not(const AnyTensor& x) { return apply(LogicalNot{}, x); }
 AnyTensor logical_and(const AnyTensor& a, const AnyTensor& b) { return apply(LogicalAnd{}, a, b); }
 AnyTensor logical_or(const AnyTensor& a, const AnyTensor& b) { return apply(LogicalOr{}, a, b); }
 AnyTensor where(const AnyTensor& condition, const AnyTensor& yes, const AnyTensor& no) {
   return apply(Where{}, condition, yes, no);
+}
+AnyTensor where(const AnyTensor& condition, const AnyTensor& yes, Number no) {
+  return apply(WhereElseNumber{{no}}, condition, yes);
+}
+AnyTensor where(const AnyTensor& condition, Number yes, const AnyTensor& no) {
+  return apply(WhereNumber{{yes}}, condition, no);
+}
+AnyTensor where(const AnyTensor& condition, Number yes, Number no) {
+  const DType dtype = yes.is_whole() && no.is_whole() ? DType::i32 : DType::f32;
+  const Device& device = condition.device();
+  return where(condition, AnyTensor(full(device, {{}, dtype}, yes), device), no);
 }
 AnyTensor cast(const AnyTensor& x, DType dtype) {
   return x.dtype() == dtype ? x : apply(Cast{dtype}, x);

@@ -35,6 +35,46 @@ TEST(Compare, GivesBoolsAndIsFalseForNaN) {
   }
 }
 
+TEST(Compare, OperatorsCompareElementsAndTakeANumberOnEitherSide) {
+  for (const DType dtype : {DType::f32, DType::f16}) {
+    const AnyTensor a = make({1, 2, 3, NAN}, {4}, dtype);
+    const AnyTensor b = make({2, 2, 2, NAN}, {4}, dtype);
+    EXPECT_THAT((a == b).to_vector<bool>(), ElementsAre(false, true, false, false));
+    EXPECT_THAT(values(a != b), ElementsAre(1, 0, 1, 1));
+    EXPECT_THAT(values(a < b), ElementsAre(1, 0, 0, 0));
+    EXPECT_THAT(values(a <= b), ElementsAre(1, 1, 0, 0));
+    EXPECT_THAT(values(a > b), ElementsAre(0, 0, 1, 0));
+    EXPECT_THAT(values(a >= b), ElementsAre(0, 1, 1, 0));
+
+    EXPECT_THAT(values(a == 2), ElementsAre(0, 1, 0, 0));
+    EXPECT_THAT(values(a != 2), ElementsAre(1, 0, 1, 1));
+    EXPECT_THAT(values(a < 2), ElementsAre(1, 0, 0, 0));
+    EXPECT_THAT(values(a <= 2.0), ElementsAre(1, 1, 0, 0));
+    EXPECT_THAT(values(a > 2.0F), ElementsAre(0, 0, 1, 0));
+    EXPECT_THAT(values(a >= 2U), ElementsAre(0, 1, 1, 0));
+
+    EXPECT_THAT(values(2 == a), ElementsAre(0, 1, 0, 0));
+    EXPECT_THAT(values(2 != a), ElementsAre(1, 0, 1, 1));
+    EXPECT_THAT(values(2 < a), ElementsAre(0, 0, 1, 0));
+    EXPECT_THAT(values(2 <= a), ElementsAre(0, 1, 1, 0));
+    EXPECT_THAT(values(2 > a), ElementsAre(1, 0, 0, 0));
+    EXPECT_THAT(values(2 >= a), ElementsAre(1, 1, 0, 0));
+  }
+  const AnyTensor x = make<float>({-1, 0, 1, 2}, {4});
+  EXPECT_THAT(values(x > 0 && x < 2), ElementsAre(0, 0, 1, 0));
+  EXPECT_THAT(values(!(x > 0) || x == 2), ElementsAre(1, 1, 0, 1));
+  EXPECT_THAT(values((x > make<float>({0, 1}, {2, 1}))), ElementsAre(0, 0, 1, 1, 0, 0, 0, 1));
+  EXPECT_THROW((void)(make<std::int32_t>({1}, {1}) > 0.5), DTypeError);
+}
+
+TEST(Compare, TypedTensorsCompareToo) {
+  const Tensor<1> a = make<float>({1, 2}, {2});
+  const Tensor<2> b = make<float>({2, 2}, {1, 2});
+  const Tensor<2> equal_ones = a == b;
+  EXPECT_THAT(values(equal_ones), ElementsAre(0, 1));
+  EXPECT_THAT(values(a > 1), ElementsAre(0, 1));
+}
+
 TEST(Compare, IntegersCompareExactly) {
   const AnyTensor a = make<std::int32_t>({16777216, -5, 7}, {3});
   EXPECT_THAT(values(less(a, make<std::int32_t>({16777217, -6, 7}, {3}))), ElementsAre(1, 0, 0));
@@ -76,6 +116,31 @@ TEST(Compare, WherePicksAndLetsTheOtherSideBe) {
                DTypeError);
   EXPECT_THROW((void)where(condition, make<float>({1}, {1}), make<std::int32_t>({1}, {1})),
                DTypeError);
+}
+
+TEST(Compare, WhereTakesNumbers) {
+  const AnyTensor condition = tensor({true, false, true}, test::device());
+  for (const DType dtype : {DType::f32, DType::f16}) {
+    const AnyTensor x = make({1, NAN, 3}, {3}, dtype);
+    EXPECT_THAT(values(where(condition, x, 0.0)), ElementsAre(1, 0, 3));
+    EXPECT_EQ(where(condition, x, 0.0).dtype(), dtype);
+    EXPECT_THAT(values(where(!condition, -2, x)), ElementsAre(1, -2, 3));
+  }
+  const AnyTensor i = make<std::int32_t>({16777217, 2, 3}, {3});
+  EXPECT_THAT(where(condition, i, -5).to_vector<std::int32_t>(), ElementsAre(16777217, -5, 3));
+  EXPECT_THROW((void)where(condition, i, 0.5), DTypeError);
+  EXPECT_THAT(where(condition, 1.0, -1).to_vector<float>(), ElementsAre(1, -1, 1));
+  EXPECT_THAT(where(condition, 16777217, 0).to_vector<std::int32_t>(),
+              ElementsAre(16777217, 0, 16777217));
+  EXPECT_THAT(values(where(condition, make<float>({1}, {1, 1}), 2)), ElementsAre(1, 2, 1));
+  EXPECT_THROW((void)where(make<float>({1}, {1}), 1.0, 0.0), DTypeError);
+  EXPECT_THROW((void)where(condition, 1LL << 40, 0), DTypeError);
+  test::expect_gradients("where else a number",
+                         [&](const auto& in) { return where(condition, in[0], 0.5); },
+                         {make_wave({3})});
+  test::expect_gradients("where a number else",
+                         [&](const auto& in) { return where(condition, 0.5, in[0]); },
+                         {make_wave({2, 1})});
 }
 
 TEST(Compare, TheGradientOfWhereGoesToTheSideTaken) {

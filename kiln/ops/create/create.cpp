@@ -191,39 +191,42 @@ struct StartAndStep {
 };
 static_assert(Extension<Random> && Extension<Arange>);
 
-/// Elements as they are stored: a bool is a word.
-template <class Stored>
-AnyTensor upload(const Stored& values, const TensorSpec& spec, const Device& device) {
-  if (static_cast<std::int64_t>(values.size()) != spec.shape.elements()) {
+}  // namespace
+
+AnyTensor detail::upload(const void* elements, std::size_t count, const TensorSpec& spec,
+                         const Device& device) {
+  if (static_cast<std::int64_t>(count) != spec.shape.elements()) {
     throw ShapeError(
-        fmt::format("tensor: {} values given for shape {}", values.size(), to_string(spec.shape)));
+        fmt::format("tensor: {} values given for shape {}", count, to_string(spec.shape)));
   }
   const RawTensor raw = dispatch::allocate("tensor", device.shared_runtime(), spec);
-  device.runtime().write(raw.buffer, 0, std::as_bytes(std::span(values)));
+  const auto write = [&](std::span<const std::byte> bytes) {
+    device.runtime().write(raw.buffer, 0, bytes);
+  };
+  if (spec.dtype == DType::boolean) {  // stored as words
+    const std::span bools(static_cast<const unsigned char*>(elements), count);
+    const std::vector<std::uint32_t> words(bools.begin(), bools.end());
+    write(std::as_bytes(std::span(words)));
+  } else {
+    write({static_cast<const std::byte*>(elements), count * size_of(spec.dtype)});
+  }
   return {Value(raw), device};
 }
 
-}  // namespace
-
-template <class T>
-AnyTensor tensor(std::span<const T> values, const Shape& shape, const Device& device) {
-  if constexpr (std::is_same_v<T, bool>) {
-    const std::vector<std::uint32_t> words(values.begin(), values.end());
-    return upload(words, {shape, DType::boolean}, device);
-  } else {
-    return upload(values, {shape, dtype_of<T>}, device);
-  }
+void detail::refuse_ragged(std::size_t expected, std::size_t got) {
+  throw ShapeError(
+      fmt::format("tensor: lists at one depth must have one length, got {} and {}", expected, got));
 }
-template AnyTensor tensor(std::span<const float>, const Shape&, const Device&);
-template AnyTensor tensor(std::span<const float16>, const Shape&, const Device&);
-template AnyTensor tensor(std::span<const std::int32_t>, const Shape&, const Device&);
-template AnyTensor tensor(std::span<const std::uint32_t>, const Shape&, const Device&);
-template AnyTensor tensor(std::span<const bool>, const Shape&, const Device&);
 
-template <>
 AnyTensor tensor(const std::vector<bool>& values, const Shape& shape, const Device& device) {
-  const std::vector<std::uint32_t> words(values.begin(), values.end());
-  return upload(words, {shape, DType::boolean}, device);
+  const std::vector<unsigned char> bools(values.begin(), values.end());
+  return detail::upload(bools.data(), bools.size(), {shape, DType::boolean}, device);
+}
+
+AnyTensor from_raw(const RawTensor& raw) {
+  if (raw.buffer == nullptr || raw.runtime == nullptr)
+    throw Error("from_raw: the tensor is an empty handle");
+  return from_raw(raw, Device(raw.runtime));
 }
 
 AnyTensor from_raw(const RawTensor& raw, const Device& device) {
@@ -237,34 +240,35 @@ AnyTensor from_raw(const RawTensor& raw, const Device& device) {
   return {Value(raw), device};
 }
 
-AnyTensor full(const Shape& shape, double value, const Device& device, DType dtype) {
+AnyTensor full(const Shape& shape, Number value, DType dtype, const Device& device) {
   return {full(device, {shape, dtype}, value), device};
 }
-AnyTensor zeros(const Shape& shape, const Device& device, DType dtype) {
-  return full(shape, 0, device, dtype);
-}
-AnyTensor ones(const Shape& shape, const Device& device, DType dtype) {
-  return full(shape, 1, device, dtype);
+AnyTensor full_like(const AnyTensor& x, Number value) {
+  return full(x.shape(), value, x.dtype(), x.device());
 }
 
-AnyTensor arange(Integer count, const Device& device, DType dtype, Number start, Number step) {
-  const AnyTensor out = apply(Arange{Shape{count}, dtype, {start}, {step}}, device);
-  return is_float(dtype) ? out : apply(StartAndStep{{start}, {step}}, out);
+AnyTensor arange(Integer count, const Steps& steps, DType dtype, const Device& device) {
+  const AnyTensor out = apply(Arange{Shape{count}, dtype, {steps.start}, {steps.step}}, device);
+  return is_float(dtype) ? out : apply(StartAndStep{{steps.start}, {steps.step}}, out);
 }
 
-AnyTensor random_uniform(const Shape& shape, Seed seed, const Device& device, Number low,
-                         Number high, DType dtype) {
+AnyTensor random_uniform(const Shape& shape, Seed seed, const Interval& interval, DType dtype,
+                         const Device& device) {
   if (!is_float(dtype)) refuse_random(dtype);
+  const double low = interval.low;
+  const double high = interval.high;
   const auto [least, most] = numbers_between(low, high, dtype);
   const Random op{shape, dtype, seed.value(), false, {low}, {high / 2 - low / 2}, {least}, {most}};
   return apply(op, device);
 }
 
-AnyTensor random_normal(const Shape& shape, Seed seed, const Device& device, Number mean,
-                        Number deviation, DType dtype) {
+AnyTensor random_normal(const Shape& shape, Seed seed, const Normal& normal, DType dtype,
+                        const Device& device) {
   constexpr double inf = std::numeric_limits<double>::infinity();
-  return apply(Random{shape, dtype, seed.value(), true, {mean}, {deviation / 2}, {-inf}, {inf}},
-               device);
+  return apply(
+      Random{
+          shape, dtype, seed.value(), true, {normal.mean}, {normal.deviation / 2}, {-inf}, {inf}},
+      device);
 }
 
 }  // namespace kiln

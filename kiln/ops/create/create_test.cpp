@@ -60,43 +60,46 @@ TEST(Create, ManyUploadsKeepTheirOrder) {
 
 TEST(Create, FullOfEveryDType) {
   EXPECT_THAT(values(full({2, 3}, 2.5, device())), AllOf(Each(2.5F), ::testing::SizeIs(6)));
-  EXPECT_THAT(values(full({3}, 0.1, device(), DType::f16)),
+  EXPECT_THAT(values(full({3}, 0.1, DType::f16, device())),
               Each(static_cast<float>(float16(0.1F))));
-  EXPECT_THAT(full({2}, -7, device(), DType::i32).to_vector<std::int32_t>(), Each(-7));
-  EXPECT_THAT(full({2}, 4e9, device(), DType::u32).to_vector<std::uint32_t>(), Each(4000000000U));
-  EXPECT_THAT(full({2}, 1, device(), DType::boolean).to_vector<bool>(), Each(true));
+  EXPECT_THAT(full({2}, -7, DType::i32, device()).to_vector<std::int32_t>(), Each(-7));
+  EXPECT_THAT(full({2}, 4e9, DType::u32, device()).to_vector<std::uint32_t>(), Each(4000000000U));
+  EXPECT_THAT(full({2}, 1, DType::boolean, device()).to_vector<bool>(), Each(true));
   EXPECT_THAT(values(zeros({3}, device())), Each(0));
   EXPECT_THAT(values(ones({}, device())), ElementsAre(1));
   EXPECT_THAT(values(full({1}, INFINITY, device())), Each(INFINITY));
   EXPECT_TRUE(std::isnan(values(full({1}, NAN, device()))[0]));
   EXPECT_EQ(zeros({0, 2}, device()).shape(), (Shape{0, 2}));
-  EXPECT_THAT(message_of<DTypeError>([] { (void)full({1}, 0.5, device(), DType::i32); }),
+  EXPECT_THAT(message_of<DTypeError>([] { (void)full({1}, 0.5, DType::i32, device()); }),
               AllOf(HasSubstr("full"), HasSubstr("0.5")));
-  EXPECT_THROW((void)full({1}, -1, device(), DType::u32), DTypeError);
+  EXPECT_THROW((void)full({1}, -1, DType::u32, device()), DTypeError);
 }
 
 TEST(Create, ArangeCounts) {
   EXPECT_THAT(values(arange(4, device())), ElementsAre(0, 1, 2, 3));
-  EXPECT_THAT(values(arange(3, device(), DType::f32, 0.5, -0.25)), ElementsAre(0.5F, 0.25F, 0));
-  EXPECT_THAT(arange(3, device(), DType::i32, -1).to_vector<std::int32_t>(), ElementsAre(-1, 0, 1));
-  EXPECT_THAT(arange(3, device(), DType::u32, 5, 2).to_vector<std::uint32_t>(),
+  EXPECT_THAT(values(arange(3, {.start = 0.5, .step = -0.25}, device())),
+              ElementsAre(0.5F, 0.25F, 0));
+  EXPECT_THAT(arange(3, {.start = -1}, DType::i32, device()).to_vector<std::int32_t>(),
+              ElementsAre(-1, 0, 1));
+  EXPECT_THAT(arange(3, {.start = 5, .step = 2}, DType::u32, device()).to_vector<std::uint32_t>(),
               ElementsAre(5U, 7U, 9U));
-  EXPECT_THAT(values(arange(3, device(), DType::f16)), ElementsAre(0, 1, 2));
+  EXPECT_THAT(values(arange(3, DType::f16, device())), ElementsAre(0, 1, 2));
   EXPECT_TRUE(values(arange(0, device())).empty());
   EXPECT_THROW((void)arange(-1, device()), ShapeError);
-  EXPECT_THAT(message_of<DTypeError>([] { (void)arange(1, device(), DType::boolean); }),
+  EXPECT_THAT(message_of<DTypeError>([] { (void)arange(1, DType::boolean, device()); }),
               HasSubstr("arange"));
 }
 
 TEST(Create, ArangeOfIntegersIsExact) {
-  EXPECT_THAT(arange(3, device(), DType::i32, 16777216).to_vector<std::int32_t>(),
+  EXPECT_THAT(arange(3, {.start = 16777216}, DType::i32, device()).to_vector<std::int32_t>(),
               ElementsAre(16777216, 16777217, 16777218));
-  EXPECT_THAT(arange(2, device(), DType::u32, 4294967294.0).to_vector<std::uint32_t>(),
+  EXPECT_THAT(arange(2, {.start = 4294967294.0}, DType::u32, device()).to_vector<std::uint32_t>(),
               ElementsAre(4294967294U, 4294967295U));
-  EXPECT_THAT(arange(2, device(), DType::i32, 7, -16777217).to_vector<std::int32_t>(),
-              ElementsAre(7, 7 - 16777217));
-  EXPECT_THROW((void)arange(2, device(), DType::i32, 0.5), DTypeError);
-  EXPECT_THROW((void)arange(2, device(), DType::u32, 0, -1), DTypeError);
+  EXPECT_THAT(
+      arange(2, {.start = 7, .step = -16777217}, DType::i32, device()).to_vector<std::int32_t>(),
+      ElementsAre(7, 7 - 16777217));
+  EXPECT_THROW((void)arange(2, {.start = 0.5}, DType::i32, device()), DTypeError);
+  EXPECT_THROW((void)arange(2, {.start = 0, .step = -1}, DType::u32, device()), DTypeError);
 }
 
 // Threefry-2x32-20 of an all-zero counter and key is (0x6b200159, 0x99ba4efe) in the authors'
@@ -124,7 +127,7 @@ TEST(Create, OneSeedGivesOneSequence) {
 }
 
 TEST(Create, UniformNumbersFillTheirInterval) {
-  const std::vector<float> x = values(random_uniform({50000}, 1, device(), -2, 6));
+  const std::vector<float> x = values(random_uniform({50000}, 1, {-2, 6}, device()));
   double sum = 0;
   double squares = 0;
   for (const float v : x) {
@@ -149,12 +152,12 @@ TEST(Create, TheUpperBoundIsNeverDrawnThoughResultsAreRounded) {
       {0.1, 0.3, DType::f16},      {1000, 1000.1, DType::f32}, {16777215, 16777217, DType::f32},
       {-65504, 65504, DType::f16}, {-3e38, 3e38, DType::f32},  {0, 1e-45, DType::f32}};
   for (const auto& [low, high, dtype] : ranges) {
-    const AnyTensor x = random_uniform({1 << 17}, 11, device(), low, high, dtype);
+    const AnyTensor x = random_uniform({1 << 17}, 11, {low, high}, dtype, device());
     EXPECT_GE(values(min(x))[0], low) << low;
     EXPECT_LT(values(max(x))[0], high) << low;
   }
   // The whole range is there, and the middle is where it should be.
-  const AnyTensor wide = random_uniform({1 << 17}, 3, device(), -3e38, 3e38);
+  const AnyTensor wide = random_uniform({1 << 17}, 3, {-3e38, 3e38}, device());
   EXPECT_LT(min(wide).item(), -2.99e38F);
   EXPECT_GT(max(wide).item(), 2.99e38F);
   EXPECT_NEAR(mean(wide * 1e-38).item(), 0, 2);
@@ -163,7 +166,7 @@ TEST(Create, TheUpperBoundIsNeverDrawnThoughResultsAreRounded) {
 TEST(Create, AnIntervalWithoutNumbersOfTheDtypeIsRefused) {
   const auto message = [](double low, double high, DType dtype) {
     return message_of<DTypeError>(
-        [&] { (void)random_uniform({4}, 1, device(), low, high, dtype); });
+        [&] { (void)random_uniform({4}, 1, {low, high}, dtype, device()); });
   };
   EXPECT_THAT(message(0, 1e6, DType::f16),
               AllOf(HasSubstr("random_uniform"), HasSubstr("f16"), HasSubstr("1000000")));
@@ -175,7 +178,7 @@ TEST(Create, AnIntervalWithoutNumbersOfTheDtypeIsRefused) {
 }
 
 TEST(Create, NormalNumbersHaveMeanDeviationAndTails) {
-  const std::vector<float> x = values(random_normal({50000}, 1, device(), 3, 2));
+  const std::vector<float> x = values(random_normal({50000}, 1, {3, 2}, device()));
   double sum = 0;
   double squares = 0;
   int beyond = 0;
@@ -192,13 +195,13 @@ TEST(Create, NormalNumbersHaveMeanDeviationAndTails) {
 }
 
 TEST(Create, RandomF16AndOddCounts) {
-  const AnyTensor h = random_normal({3, 5}, 2, device(), 0, 1, DType::f16);
+  const AnyTensor h = random_normal({3, 5}, 2, {0, 1}, DType::f16, device());
   EXPECT_EQ(h.dtype(), DType::f16);
   const std::vector<float> f = values(random_normal({3, 5}, 2, device()));
   for (std::size_t i = 0; i < 15; ++i) EXPECT_EQ(values(h)[i], static_cast<float>(float16(f[i])));
   EXPECT_TRUE(values(random_uniform({0}, 1, device())).empty());
   EXPECT_THAT(
-      message_of<DTypeError>([] { (void)random_uniform({1}, 1, device(), 0, 1, DType::i32); }),
+      message_of<DTypeError>([] { (void)random_uniform({1}, 1, {0, 1}, DType::i32, device()); }),
       HasSubstr("random"));
 }
 
@@ -206,9 +209,64 @@ TEST(Create, ANewSeedOrRangeCompilesNothing) {
   (void)random_uniform({10}, 1, device());
   const auto spent = test::counted([] {
     for (int i = 0; i < 10; ++i)
-      (void)random_uniform({10}, static_cast<std::uint64_t>(i), device(), i, i + 1);
+      (void)random_uniform({10}, static_cast<std::uint64_t>(i), {i, i + 1}, device());
   });
   EXPECT_EQ(spent.compiled, 0U);
+}
+
+TEST(Create, TheDefaultDeviceIsTakenWhereNoneIsNamed) {
+  const Device there = default_device();
+  for (const AnyTensor& x :
+       {zeros({2, 2}), ones({2}, DType::f16), full({3}, 7, DType::i32), arange(4),
+        arange(3, {.start = 1, .step = 0.5}), random_uniform({4}, 1), random_normal({4}, 1),
+        tensor({1.0, 2.0}), tensor({1.F, 2.F}, {2, 1}), tensor(std::vector<bool>{true}, {1}),
+        tensor({{1, 2}, {3, 4}})}) {
+    EXPECT_TRUE(x.device().same_as(there));
+  }
+  EXPECT_THAT(values(zeros({2, 2})), ElementsAre(0, 0, 0, 0));
+  EXPECT_EQ(ones({2}, DType::f16).spec(), (TensorSpec{{2}, DType::f16}));
+  EXPECT_EQ(zeros({0}).shape(), Shape{0});
+  EXPECT_EQ(ones({}).shape(), Shape{});
+}
+
+TEST(Create, NestedBracesGiveTheShape) {
+  EXPECT_THAT(values(tensor({1.5, 2.5}, device())), ElementsAre(1.5F, 2.5F));
+  const AnyTensor x = tensor({{1, 2, 3}, {4, 5, 6}}, device());
+  EXPECT_EQ(x.spec(), (TensorSpec{{2, 3}, DType::i32}));
+  EXPECT_THAT(values(x), ElementsAre(1, 2, 3, 4, 5, 6));
+  const AnyTensor y = tensor({{{1.0, 2.0}}, {{3.0, 4.0}}, {{5.0, 6.0}}}, device());
+  EXPECT_EQ(y.spec(), (TensorSpec{{3, 1, 2}, DType::f32}));
+  EXPECT_THAT(values(y), ElementsAre(1, 2, 3, 4, 5, 6));
+  const AnyTensor z = tensor({{{{true}, {false}}}}, device());
+  EXPECT_EQ(z.spec(), (TensorSpec{{1, 1, 2, 1}, DType::boolean}));
+  EXPECT_THAT(values(z), ElementsAre(1, 0));
+  EXPECT_EQ(tensor({{1U}}, device()).dtype(), DType::u32);
+  EXPECT_EQ(tensor({{float16(1.F)}}, device()).dtype(), DType::f16);
+  EXPECT_EQ(tensor({std::initializer_list<float>{}, {}}, device()).shape(), (Shape{2, 0}));
+  EXPECT_THAT(values(tensor({1.0, 2.0}, {2, 1}, device())), ElementsAre(1, 2));
+  EXPECT_EQ(tensor(std::initializer_list<float>{}, {0}, device()).shape(), Shape{0});
+}
+
+TEST(Create, RaggedBracesAreRefused) {
+  EXPECT_THAT(message_of<ShapeError>([] { (void)tensor({{1, 2}, {3}}, device()); }),
+              AllOf(HasSubstr("tensor"), HasSubstr("2 and 1")));
+  EXPECT_THROW((void)tensor({{{1}, {2}}, {{3}}}, device()), ShapeError);
+  EXPECT_THROW((void)tensor({{{1}, {2}}, {{3}, {4, 5}}}, device()), ShapeError);
+  EXPECT_THROW((void)tensor({std::initializer_list<int>{}, {1}}, device()), ShapeError);
+}
+
+TEST(Create, LikeTakesShapeDtypeAndDevice) {
+  const Device training = device().autodiff();
+  const AnyTensor x = tensor({{1.F, 2.F}}, training).require_grad();
+  const AnyTensor zero = zeros_like(x);
+  EXPECT_EQ(zero.spec(), x.spec());
+  EXPECT_TRUE(zero.device().has_autodiff());
+  EXPECT_FALSE(zero.tracked());
+  EXPECT_THAT(values(zero), ElementsAre(0, 0));
+  EXPECT_THAT(values(ones_like(transpose(x))), ElementsAre(1, 1));
+  const AnyTensor i = tensor({1, 2}, device());
+  EXPECT_THAT(full_like(i, -7).to_vector<std::int32_t>(), ElementsAre(-7, -7));
+  EXPECT_THROW((void)full_like(i, 0.5), DTypeError);
 }
 
 TEST(Create, LargeCountsFoldTheirGrid) {

@@ -412,7 +412,7 @@ TEST(ToDlpack, GivesEveryElementTypeButBool) {
     give_back(given);
     return std::array<int, 3>{type.code, type.bits, type.lanes};
   };
-  const auto of = [](DType dtype) { return ones({2}, cpu::device(), dtype); };
+  const auto of = [](DType dtype) { return ones({2}, dtype, cpu::device()); };
   EXPECT_THAT(type_after(of(DType::f32)), ElementsAre(kDLFloat, 32, 1));
   EXPECT_THAT(type_after(of(DType::f16)), ElementsAre(kDLFloat, 16, 1));
   EXPECT_THAT(type_after(of(DType::i32)), ElementsAre(kDLInt, 32, 1));

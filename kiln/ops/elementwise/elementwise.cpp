@@ -1,5 +1,8 @@
 #include "kiln/ops/elementwise/elementwise.hpp"
 
+#include <fmt/format.h>
+
+#include "kiln/support/error.hpp"
 #include "kiln/tensor/apply.hpp"
 
 namespace kiln {
@@ -128,6 +131,16 @@ struct Maximum {
   static constexpr std::string_view name = "maximum";
   static Expr body(Expr a, Expr b) { return max(a, b); }
 };
+struct MinimumNumber {
+  static constexpr std::string_view name = "minimum";
+  Param of;
+  Expr body(Expr a) const { return min(a, of); }
+};
+struct MaximumNumber {
+  static constexpr std::string_view name = "maximum";
+  Param of;
+  Expr body(Expr a) const { return max(a, of); }
+};
 struct Clamp {
   static constexpr std::string_view name = "clamp";
   Param low;
@@ -144,6 +157,12 @@ struct ClampInteger {
 };
 
 }  // namespace
+
+void detail::require_rank(std::string_view op, int rank, const Shape& shape) {
+  if (shape.rank() == rank) return;
+  throw ShapeError(fmt::format("{}: the result has shape {}, and the tensor is of rank {}", op,
+                               to_string(shape), rank));
+}
 
 AnyTensor operator+(const AnyTensor& a, const AnyTensor& b) { return apply(Add{}, a, b); }
 AnyTensor operator-(const AnyTensor& a, const AnyTensor& b) { return apply(Sub{}, a, b); }
@@ -183,7 +202,11 @@ AnyTensor pow(const AnyTensor& base, const AnyTensor& exponent) {
 }
 AnyTensor pow(const AnyTensor& base, Number exponent) { return apply(PowScalar{{exponent}}, base); }
 AnyTensor minimum(const AnyTensor& a, const AnyTensor& b) { return apply(Minimum{}, a, b); }
+AnyTensor minimum(const AnyTensor& a, Number b) { return apply(MinimumNumber{{b}}, a); }
+AnyTensor minimum(Number a, const AnyTensor& b) { return minimum(b, a); }
 AnyTensor maximum(const AnyTensor& a, const AnyTensor& b) { return apply(Maximum{}, a, b); }
+AnyTensor maximum(const AnyTensor& a, Number b) { return apply(MaximumNumber{{b}}, a); }
+AnyTensor maximum(Number a, const AnyTensor& b) { return maximum(b, a); }
 AnyTensor clamp(const AnyTensor& x, Number low, Number high) {
   return is_float(x.dtype()) ? apply(Clamp{{low}, {high}}, x)
                              : apply(ClampInteger{{low}, {high}}, x);

@@ -1,4 +1,6 @@
 #pragma once
+#include <string_view>
+
 #include "kiln/autodiff/any_tensor.hpp"
 
 namespace kiln {
@@ -24,6 +26,57 @@ AnyTensor operator+(Number a, const AnyTensor& b);
 AnyTensor operator-(Number a, const AnyTensor& b);
 AnyTensor operator*(Number a, const AnyTensor& b);
 AnyTensor operator/(Number a, const AnyTensor& b);
+
+namespace detail {
+/// Throws ShapeError where a handle of that rank cannot hold a tensor of that shape.
+void require_rank(std::string_view op, int rank, const Shape& shape);
+
+template <int Rank>
+Tensor<Rank>& rebind(std::string_view op, Tensor<Rank>& handle, const AnyTensor& to) {
+  if constexpr (Rank != any_rank) require_rank(op, Rank, to.shape());
+  return handle = to;
+}
+}  // namespace detail
+
+// x += y is x = x + y, and the others likewise: the handle gets another tensor, and nobody else who
+// has the old one sees a change. The shape may become that of the broadcast; a Tensor<Rank> throws
+// ShapeError where the rank would be another. The result is tracked where x or y is: parameters are
+// stepped with detach().
+//
+//     AnyTensor sum = zeros({3});
+//     for (const AnyTensor& t : tensors) sum += 0.5 * t;
+template <int Rank>
+Tensor<Rank>& operator+=(Tensor<Rank>& x, const AnyTensor& y) {
+  return detail::rebind("+=", x, x + y);
+}
+template <int Rank>
+Tensor<Rank>& operator-=(Tensor<Rank>& x, const AnyTensor& y) {
+  return detail::rebind("-=", x, x - y);
+}
+template <int Rank>
+Tensor<Rank>& operator*=(Tensor<Rank>& x, const AnyTensor& y) {
+  return detail::rebind("*=", x, x * y);
+}
+template <int Rank>
+Tensor<Rank>& operator/=(Tensor<Rank>& x, const AnyTensor& y) {
+  return detail::rebind("/=", x, x / y);
+}
+template <int Rank>
+Tensor<Rank>& operator+=(Tensor<Rank>& x, Number y) {
+  return detail::rebind("+=", x, x + y);
+}
+template <int Rank>
+Tensor<Rank>& operator-=(Tensor<Rank>& x, Number y) {
+  return detail::rebind("-=", x, x - y);
+}
+template <int Rank>
+Tensor<Rank>& operator*=(Tensor<Rank>& x, Number y) {
+  return detail::rebind("*=", x, x * y);
+}
+template <int Rank>
+Tensor<Rank>& operator/=(Tensor<Rank>& x, Number y) {
+  return detail::rebind("/=", x, x / y);
+}
 
 inline AnyTensor add(const AnyTensor& a, const AnyTensor& b) { return a + b; }
 inline AnyTensor sub(const AnyTensor& a, const AnyTensor& b) { return a - b; }
@@ -65,11 +118,19 @@ AnyTensor pow(const AnyTensor& base, const AnyTensor& exponent);
 AnyTensor pow(const AnyTensor& base, Number exponent);
 
 /// The smaller of two; NaN if either is; -0 is less than +0. Where they are equal each gets half of
-/// the gradient.
+/// the gradient, also where one is a number.
+///
+///     minimum(x, 1)
 AnyTensor minimum(const AnyTensor& a, const AnyTensor& b);
+AnyTensor minimum(const AnyTensor& a, Number b);
+AnyTensor minimum(Number a, const AnyTensor& b);
 /// The larger of two; NaN if either is; +0 is more than -0. Where they are equal each gets half of
-/// the gradient.
+/// the gradient, also where one is a number.
+///
+///     maximum(x, 0.0)
 AnyTensor maximum(const AnyTensor& a, const AnyTensor& b);
+AnyTensor maximum(const AnyTensor& a, Number b);
+AnyTensor maximum(Number a, const AnyTensor& b);
 /// x brought into [low, high]; NaN stays. The gradient is 1 inside, the bounds included, and 0
 /// outside.
 ///

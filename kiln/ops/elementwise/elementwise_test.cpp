@@ -527,5 +527,87 @@ TEST(Elementwise, ManyElementsTakeAFoldedGrid) {
   EXPECT_EQ(values(slice(x, 0, 65535LL * 256 - 1, 65535LL * 256 + 1)), (std::vector<float>{2, 2}));
 }
 
+TEST(Elementwise, ExtremesTakeANumberOnEitherSide) {
+  for (const DType dtype : {DType::f32, DType::f16}) {
+    const AnyTensor x = make({-2, 0.5, 3, NAN}, {4}, dtype);
+    for (const AnyTensor& y : {maximum(x, 0.0), maximum(0, x)}) {
+      EXPECT_EQ(y.dtype(), dtype);
+      EXPECT_THAT(values(slice(y, 0, 0, 3)), ElementsAre(0, 0.5F, 3));
+      EXPECT_TRUE(std::isnan(values(y)[3]));
+    }
+    for (const AnyTensor& y : {minimum(x, 1), minimum(1.F, x)}) {
+      EXPECT_THAT(values(slice(y, 0, 0, 3)), ElementsAre(-2, 0.5F, 1));
+      EXPECT_TRUE(std::isnan(values(y)[3]));
+    }
+  }
+  EXPECT_THAT(values(maximum(make<std::int32_t>({-3, 4}, {2}), 1)), ElementsAre(1, 4));
+  EXPECT_THROW((void)maximum(make<std::uint32_t>({3}, {1}), -1), DTypeError);
+  const AnyTensor x = make_wave({2, 5});
+  test::expect_gradients("maximum", [](const auto& in) { return maximum(in[0], 0.1); }, {x});
+  test::expect_gradients("minimum", [](const auto& in) { return minimum(-0.2, in[0]); }, {x});
+  const auto g = test::gradients_of([](const auto& in) { return maximum(in[0], 0); },
+                                    {make<float>({-1, 0, 1}, {3})}, 1.0F);
+  EXPECT_THAT(values(g[0]), ElementsAre(0, 0.5F, 1)) << "half of it where both are equal";
+}
+
+TEST(Elementwise, AssigningOperatorsGiveTheHandleAnotherTensor) {
+  AnyTensor x = make<float>({1, 2}, {2});
+  const AnyTensor old = x;
+  x += make<float>({10, 20}, {2});
+  EXPECT_THAT(values(x), ElementsAre(11, 22));
+  x -= 1;
+  EXPECT_THAT(values(x), ElementsAre(10, 21));
+  x *= make<float>({2, 3}, {2});
+  EXPECT_THAT(values(x), ElementsAre(20, 63));
+  x /= 2.0;
+  EXPECT_THAT(values(x), ElementsAre(10, 31.5F));
+  ((x -= old) *= old) += 1;
+  EXPECT_THAT(values(x), ElementsAre(10, 60));
+  x /= x;
+  EXPECT_THAT(values(x), ElementsAre(1, 1));
+  x *= 2;
+  x /= make<float>({4, 8}, {2});
+  x -= x;
+  EXPECT_THAT(values(x), ElementsAre(0, 0));
+  EXPECT_THAT(values(old), ElementsAre(1, 2)) << "others keep what they have";
+  AnyTensor i = make<std::int32_t>({1}, {1});
+  EXPECT_THROW(i += 0.5, DTypeError);
+  EXPECT_THAT(i.to_vector<std::int32_t>(), ElementsAre(1)) << "nothing was assigned";
+}
+
+TEST(Elementwise, AssigningOperatorsBroadcastAndKeepARank) {
+  AnyTensor x = make<float>({1, 2}, {2});
+  const AnyTensor column = make<float>({10, 20}, {2, 1});
+  Tensor<1> typed = x;
+  EXPECT_THAT(message_of<ShapeError>([&] { typed += column; }),
+              AllOf(HasSubstr("+="), HasSubstr("[2, 2]"), HasSubstr("rank 1")));
+  EXPECT_THAT(values(typed), ElementsAre(1, 2));
+  Tensor<1>& same = typed *= 3;
+  EXPECT_THAT(values(same), ElementsAre(3, 6));
+  x += column;
+  EXPECT_EQ(x.shape(), (Shape{2, 2}));
+  EXPECT_THAT(values(x), ElementsAre(11, 12, 21, 22));
+}
+
+TEST(Elementwise, AssigningOperatorsAreDifferentiable) {
+  test::expect_gradients("assigning",
+                         [](const auto& in) {
+                           AnyTensor x = in[0];
+                           x *= in[1];
+                           x += in[0];
+                           x -= 2 * in[1];
+                           x /= 4;
+                           return x;
+                         },
+                         {make_wave({2, 3}), make_wave({3}, 1)});
+  // A step of training.
+  AnyTensor w = make<float>({1, 2}, {2}, test::device().autodiff()).require_grad();
+  const AnyTensor g = (w * w).sum().backward().of(w);
+  w = w.detach();
+  w -= 0.25 * g;
+  EXPECT_FALSE(w.tracked());
+  EXPECT_THAT(values(w), ElementsAre(0.5F, 1));
+}
+
 }  // namespace
 }  // namespace kiln

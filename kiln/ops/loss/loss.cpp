@@ -74,7 +74,7 @@ struct CrossEntropy {
   }
 
   static AnyTensor classes_of(const AnyTensor& logits, const AnyTensor& labels) {
-    return arange(logits.dim(1), labels.device(), labels.dtype());
+    return arange(logits.dim(1), labels.dtype(), labels.device());
   }
 
   struct Saved {
@@ -90,9 +90,9 @@ struct CrossEntropy {
     const AnyTensor labels = saved.labels.get().detach();
     const LossGradient gradient{{static_cast<double>(logits.dim(1))},
                                 {1 / static_cast<double>(logits.dim(0))}};
-    const AnyTensor all = apply(gradient, log_softmax(wide(logits), 1), classes_of(logits, labels),
-                                unsqueeze(labels, 1), wide(grad));
-    grads[0].set(cast(all, logits.dtype()));
+    const AnyTensor wider = apply(gradient, log_softmax(wide(logits), 1),
+                                  classes_of(logits, labels), unsqueeze(labels, 1), wide(grad));
+    grads[0].set(cast(wider, logits.dtype()));
   }
 };
 

@@ -303,16 +303,34 @@ AnyTensor broadcast_to(const AnyTensor& x, const Shape& shape) {
   return apply(BroadcastTo{shape}, x);
 }
 
-AnyTensor unsqueeze(const AnyTensor& x, Integer given) {
-  const std::int64_t axis = given;
+namespace {
+/// An axis of size 1 put in at `axis`, for the operation of that name.
+AnyTensor with_axis(std::string_view op, const AnyTensor& x, std::int64_t axis) {
   const int rank = x.rank() + 1;
   if (axis < -rank || axis >= rank) {
     throw ShapeError(
-        fmt::format("unsqueeze: axis {} is out of range for {}", axis, to_string(x.shape())));
+        fmt::format("{}: axis {} is out of range for {}", op, axis, to_string(x.shape())));
   }
   Shape shape;
   for (int i = 0, from = 0; i < rank; ++i)
     shape.push_back(i == (axis < 0 ? axis + rank : axis) ? 1 : x.dim(from++));
+  return reshape(x, shape);
+}
+}  // namespace
+
+AnyTensor unsqueeze(const AnyTensor& x, Integer axis) { return with_axis("unsqueeze", x, axis); }
+
+AnyTensor squeeze(const AnyTensor& x, const AxisList& axes) {
+  const Axes named = axes.of("squeeze", x.shape());
+  Shape shape;
+  for (int axis = 0; axis < x.rank(); ++axis) {
+    const bool dropped = named[at(axis)] && (x.dim(axis) == 1 || !axes.all());
+    if (dropped && x.dim(axis) != 1) {
+      throw ShapeError(
+          fmt::format("squeeze: axis {} must have size 1 ({})", axis, to_string(x.shape())));
+    }
+    if (!dropped) shape.push_back(x.dim(axis));
+  }
   return reshape(x, shape);
 }
 
@@ -328,6 +346,28 @@ AnyTensor concat(std::span<const AnyTensor> tensors, Integer axis) {
 
 AnyTensor concat(std::initializer_list<AnyTensor> tensors, Integer axis) {
   return concat(std::span(tensors.begin(), tensors.size()), axis);
+}
+
+AnyTensor stack(std::span<const AnyTensor> tensors, Integer axis) {
+  if (tensors.empty()) throw ShapeError("stack: needs at least one tensor");
+  std::vector<AnyTensor> wider;
+  for (const AnyTensor& t : tensors) {
+    if (t.shape() != tensors[0].shape()) {
+      throw ShapeError(fmt::format("stack: tensors must have one shape, got {} and {}",
+                                   to_string(tensors[0].shape()), to_string(t.shape())));
+    }
+    if (t.dtype() != tensors[0].dtype()) {
+      throw DTypeError(fmt::format("stack: tensors must have one dtype, got {} and {}",
+                                   to_string(tensors[0].dtype()), to_string(t.dtype())));
+    }
+    wider.push_back(with_axis("stack", t, axis));
+  }
+  const std::int64_t at = axis;
+  return concat(wider, at < 0 ? at + tensors[0].rank() + 1 : at);
+}
+
+AnyTensor stack(std::initializer_list<AnyTensor> tensors, Integer axis) {
+  return stack(std::span(tensors.begin(), tensors.size()), axis);
 }
 
 }  // namespace kiln

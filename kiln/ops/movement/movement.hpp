@@ -37,9 +37,22 @@ AnyTensor slice(const AnyTensor& x, Integer axis, Integer begin,
 AnyTensor broadcast_to(const AnyTensor& x, const Shape& shape);
 /// An axis of size 1 put in at `axis`, in [-rank - 1, rank].
 AnyTensor unsqueeze(const AnyTensor& x, Integer axis);
+/// x without axes of size 1: those named, or all of them. Throws ShapeError where one named has
+/// another size.
+///
+///     squeeze(x)        // [1, 3, 1] gives [3]
+///     squeeze(x, -1)    // [1, 3, 1] gives [1, 3]
+AnyTensor squeeze(const AnyTensor& x, const AxisList& axes = {});
 /// Tensors of one dtype joined along `axis`; the other sizes must be equal. Throws ShapeError or
 /// DTypeError.
 AnyTensor concat(std::span<const AnyTensor> tensors, Integer axis);
 AnyTensor concat(std::initializer_list<AnyTensor> tensors, Integer axis);
+/// Tensors of one shape and dtype joined along a new axis at `axis`, in [-rank - 1, rank]. Throws
+/// ShapeError or DTypeError.
+///
+///     stack({x, y})       // twice [3] gives [2, 3]
+///     stack({x, y}, -1)   // twice [3] gives [3, 2]
+AnyTensor stack(std::span<const AnyTensor> tensors, Integer axis = 0);
+AnyTensor stack(std::initializer_list<AnyTensor> tensors, Integer axis = 0);
 
 }  // namespace kiln

@@ -151,6 +151,40 @@ TEST(Movement, UnsqueezePutsAnAxisIn) {
       << "rank 8 is the most";
 }
 
+TEST(Movement, SqueezeTakesAxesOfSizeOneAway) {
+  const AnyTensor x = make<float>({1, 2, 3}, {1, 3, 1});
+  EXPECT_EQ(squeeze(x).shape(), Shape{3});
+  EXPECT_EQ(squeeze(x, 0).shape(), (Shape{3, 1}));
+  EXPECT_EQ(squeeze(x, -1).shape(), (Shape{1, 3}));
+  EXPECT_EQ(squeeze(x, {0, 2}).shape(), Shape{3});
+  EXPECT_EQ(squeeze(make<float>({1}, {1, 1})).shape(), Shape{});
+  EXPECT_EQ(squeeze(make<float>({}, {0, 1})).shape(), Shape{0});
+  EXPECT_EQ(squeeze(counting({2, 3})).shape(), (Shape{2, 3}));
+  EXPECT_THAT(values(squeeze(x)), ElementsAre(1, 2, 3));
+  EXPECT_EQ(test::counted([&] { return squeeze(x); }).launches, 0U);
+  EXPECT_THAT(message_of<ShapeError>([&] { (void)squeeze(x, 1); }),
+              AllOf(HasSubstr("squeeze: axis 1"), HasSubstr("[1, 3, 1]")));
+  EXPECT_THROW((void)squeeze(x, 3), ShapeError);
+}
+
+TEST(Movement, StackJoinsAlongANewAxis) {
+  const AnyTensor a = counting({2});
+  const AnyTensor b = make<float>({10, 11}, {2});
+  EXPECT_EQ(stack({a, b}).shape(), (Shape{2, 2}));
+  EXPECT_THAT(values(stack({a, b})), ElementsAre(0, 1, 10, 11));
+  EXPECT_THAT(values(stack({a, b}, 1)), ElementsAre(0, 10, 1, 11));
+  EXPECT_THAT(values(stack({a, b}, -1)), ElementsAre(0, 10, 1, 11));
+  EXPECT_THAT(values(stack({a, b, a}, -2)), ElementsAre(0, 1, 10, 11, 0, 1));
+  const AnyTensor half = make({1, 2}, {2}, DType::f16);
+  EXPECT_EQ(stack(std::vector<AnyTensor>{half}).spec(), (TensorSpec{{1, 2}, DType::f16}));
+  EXPECT_THAT(message_of<ShapeError>([&] { (void)stack({a, counting({3})}); }),
+              AllOf(HasSubstr("stack"), HasSubstr("[2]"), HasSubstr("[3]")));
+  EXPECT_THAT(message_of<DTypeError>([&] { (void)stack({a, half}); }),
+              AllOf(HasSubstr("stack"), HasSubstr("f16")));
+  EXPECT_THAT(message_of<ShapeError>([&] { (void)stack({a, b}, 2); }), HasSubstr("stack: axis 2"));
+  EXPECT_THROW((void)stack(std::span<const AnyTensor>()), ShapeError);
+}
+
 TEST(Movement, ViewsOfViewsKeepTheirStrides) {
   // reshape, then permute, then a slice of the whole: the values are those of the permuted tensor.
   const AnyTensor x = counting({24});
@@ -229,6 +263,10 @@ TEST(Movement, GradientsAgreeWithDifferences) {
                          [](const auto& in) { return broadcast_to(in[0], {2, 3, 4}); },
                          {make_wave({1, 3, 1})});
   test::expect_gradients("unsqueeze", [](const auto& in) { return unsqueeze(in[0], 1); }, {x});
+  test::expect_gradients("squeeze", [](const auto& in) { return squeeze(in[0]); },
+                         {make_wave({1, 3, 1})});
+  test::expect_gradients("stack", [](const auto& in) { return stack({in[0], in[1], in[0]}, 1); },
+                         {x, make_wave({2, 3, 2}, 1)});
   test::expect_gradients("concat", [](const auto& in) { return concat({in[0], in[1], in[0]}, 1); },
                          {x, make_wave({2, 1, 2}, 1)});
 }

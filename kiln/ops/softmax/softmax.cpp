@@ -21,8 +21,8 @@ TensorSpec same_float(std::string_view op, const TensorSpec& x, int axis) {
 /// x in f32, less its largest element, which changes neither result nor gradient. Nothing to move
 /// where there is nothing.
 AnyTensor moved(const AnyTensor& x, int axis) {
-  const AnyTensor all = wide(x);
-  return x.dim(axis) == 0 ? all : all - max(all.detach(), axis, true);
+  const AnyTensor wider = wide(x);
+  return x.dim(axis) == 0 ? wider : wider - max(wider.detach(), axis, true);
 }
 
 struct Softmax {
