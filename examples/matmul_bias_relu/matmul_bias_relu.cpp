@@ -86,9 +86,10 @@ MatmulBiasRelu::Saved MatmulBiasRelu::save(const Saver& saver, const AnyTensor& 
 void MatmulBiasRelu::backward(const Saved& saved, const AnyTensor& grad, Grads<3>& grads) {
   const AnyTensor g = relu_backward(saved.out.get(), grad);
   auto& [lhs, rhs, bias] = grads;
-  // Reduced: summed over the batch dimensions along which an operand broadcast.
-  if (lhs) lhs.set_reduced(matmul(g, transpose(saved.rhs.get())));
-  if (rhs) rhs.set_reduced(matmul(transpose(saved.lhs.get()), g));
+  // Reduced: summed over the batch dimensions along which an operand broadcast. Which factor is the
+  // gradient is said because its zeros are strong: 0 times an infinity or a NaN is 0.
+  if (lhs) lhs.set_reduced(matmul(g, transpose(saved.rhs.get()), GradientIn::lhs));
+  if (rhs) rhs.set_reduced(matmul(transpose(saved.lhs.get()), g, GradientIn::rhs));
   if (bias) bias.set(g);
 }
 

@@ -218,6 +218,19 @@ TEST_P(MatmulBiasReluKernel, KeepsANaN) {
   EXPECT_EQ(out[2], 2);
 }
 
+TEST_P(MatmulBiasReluKernel, LetsNoInfinityPastAGradientOfZero) {
+  const float inf = std::numeric_limits<float>::infinity();
+  const AnyTensor lhs = tensor({1.F, 2.F, NAN, 1.F}, {1, 2, 2}, device_).require_grad();
+  const AnyTensor rhs = tensor({1.F, inf, -9.F, NAN}, {1, 2, 2}, device_).require_grad();
+  const AnyTensor bias = tensor({20.F, 1.F, 1.F, 1.F}, {1, 2, 2}, device_).require_grad();
+  const AnyTensor out = run(lhs, rhs, bias);  // 3 and NaN, NaN and NaN
+  const AnyTensor seed = tensor({2.F, 0.F, 0.F, 0.F}, {1, 2, 2}, device_);
+  const Gradients g = vjp({&out, 1}, {&seed, 1});
+  EXPECT_THAT(g.of(lhs).to_vector(), ElementsAre(2, -18, 0, 0));
+  EXPECT_THAT(g.of(rhs).to_vector(), ElementsAre(2, 0, 4, 0));
+  EXPECT_THAT(g.of(bias).to_vector(), ElementsAre(2, 0, 0, 0));
+}
+
 TEST_P(MatmulBiasReluKernel, AddsUpGradientsWhereOneTensorIsBothMatrices) {
   const AnyTensor x = random_uniform({2, 5, 5}, 3, {-1, 1}, device_).require_grad();
   const AnyTensor bias = random_uniform({2, 5, 5}, 4, {-1, 1}, device_).require_grad();

@@ -423,8 +423,10 @@ std::vector<Id> Scalars::gradients(std::span<const std::pair<Id, Id>> outs_and_s
     if (arrived[i].empty() || nodes_[i].fn == Fn::leaf) continue;
     const Id whole = settle(id);
     const bool known = !std::isnan(value(whole));
+    const bool zero = value(whole) == 0 && error(whole) == 0;  // and 0 stays, whatever the slope
     send_back(id, whole, [&](Id to, Id g) {
       if (!tracked(to)) return;
+      if (zero) return arrived[at(to)].push_back(given(0, dtype(to)));
       // A derivative at a NaN, or times one, is nobody's promise.
       arrived[at(to)].push_back(known && !std::isnan(value(g)) ? of_dtype(g, dtype(to))
                                                                : anything(dtype(to)));

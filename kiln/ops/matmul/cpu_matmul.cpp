@@ -1,10 +1,13 @@
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <vector>
 
 #include "kiln/dispatch/cpu/finish.hpp"
 #include "kiln/ops/matmul/matmul.hpp"
 #include "kiln/runtime/cpu/gemm.hpp"
+#include "kiln/runtime/cpu/parallel.hpp"
+#include "kiln/scalar/tile_kernels.hpp"
 
 namespace kiln {
 namespace {
@@ -46,10 +49,47 @@ std::optional<dispatch::Finish> finish_of(const Epilogue& epilogue,
   return finish;
 }
 
+struct Sizes {
+  std::int64_t m, n, k;
+};
+
+/// The sum of an element's products, of which those with a zero of the gradient count as 0. Ends at
+/// the first NaN: it stays one.
+float summed_again(const cpu::GemmOperand& a, const cpu::GemmOperand& b, std::int64_t k,
+                   GradientIn gradient) {
+  float sum = 0;
+  for (std::int64_t i = 0; i < k && !std::isnan(sum); ++i) {
+    const float x = a.data[i * a.col_stride];
+    const float y = b.data[i * b.row_stride];
+    sum += (gradient == GradientIn::lhs ? x : y) == 0 ? 0 : x * y;
+  }
+  return sum;
+}
+
+/// Makes zeros of the gradient strong in a product that is there: only a sum that is NaN can
+/// differ.
+void sum_nans_again(const Sizes& sizes, const cpu::GemmOperand& a, const cpu::GemmOperand& b,
+                    float* out, GradientIn gradient) {
+  const std::int64_t grain = std::max<std::int64_t>((1 << 16) / sizes.n, 1);
+  cpu::parallel_for(sizes.m, grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) {
+      float* sums = out + row * sizes.n;
+      // A NaN counts as the largest.
+      if (!std::isnan(tile_kernels().max_f32(sums, static_cast<std::size_t>(sizes.n)))) continue;
+      for (std::int64_t col = 0; col < sizes.n; ++col) {
+        if (!std::isnan(sums[col])) continue;
+        const cpu::GemmOperand x{a.data + row * a.row_stride, a.row_stride, a.col_stride};
+        const cpu::GemmOperand y{b.data + col * b.col_stride, b.row_stride, b.col_stride};
+        sums[col] = summed_again(x, y, sizes.k, gradient);
+      }
+    }
+  });
+}
+
 }  // namespace
 
 void cpu::matmul(const Input& lhs, const Input& rhs, const Output& out, const Epilogue& epilogue,
-                 std::span<const Input> inputs) {
+                 std::span<const Input> inputs, GradientIn gradient) {
   constexpr std::string_view name = "matmul";
   const Matrices a(lhs);
   const Matrices b(rhs);
@@ -65,8 +105,12 @@ void cpu::matmul(const Input& lhs, const Input& rhs, const Output& out, const Ep
   for (std::int64_t batch = 0; batch < out.batch(); ++batch) {
     const std::int64_t first = batch * size;
     float* to = half ? wide.data() : out.dense<float>().data() + first;
-    gemm(out.dim(-2), out.dim(-1), lhs.dim(-1), a.at(batch, out.shape()), b.at(batch, out.shape()),
-         to, out.dim(-1));
+    const Sizes sizes{out.dim(-2), out.dim(-1), lhs.dim(-1)};
+    const GemmOperand left = a.at(batch, out.shape());
+    const GemmOperand right = b.at(batch, out.shape());
+    gemm(sizes.m, sizes.n, sizes.k, left, right, to, sizes.n);
+    if (gradient != GradientIn::neither && size > 0)
+      sum_nans_again(sizes, left, right, to, gradient);
     if (half) {
       const auto stored =
           out.dense<float16>().subspan(static_cast<std::size_t>(first), wide.size());

@@ -37,6 +37,44 @@ struct LanesText {
   std::string sums;
 };
 
+/// All sums of the thread once more, with zeros of the gradient that are strong, where there is a
+/// NaN. That is rare: the loop before knows nothing of it, and here each lane loads for itself.
+std::string again_text(const LanesTile& tile) {
+  std::string all;
+  std::string starts;
+  std::string row;
+  std::string step;
+  std::string next;
+  for (std::uint32_t j = 0; j < tile.cols; ++j) {
+    starts += fmt::format("    r{} -= params.k * params.rhs_k;\n", j);
+    row += fmt::format("{}Acc(rhs[r{}])", j == 0 ? "" : ", ", j);
+    next += fmt::format("      r{} += params.rhs_k;\n", j);
+  }
+  for (std::uint32_t i = 0; i < tile.rows; ++i) {
+    all += fmt::format("{}s{}", i == 0 ? "" : " + ", i);
+    starts += fmt::format(
+        "    s{0} = Row();\n    var f{0} = lhs_base + min(m0 + {0}u, params.m - 1) "
+        "* params.lhs_row;\n",
+        i);
+    step += fmt::format("      s{0} += strong_term(Acc(lhs[f{0}]), b);\n", i);
+    next += fmt::format("      f{} += params.lhs_k;\n", i);
+  }
+  return fmt::format(
+      "  let all = {};\n  if (is_nan_sum({})) {{\n{}    for (var k = 0u; k < params.k; k++) {{\n"
+      "      let b = Row({});\n{}{}    }}\n  }}",
+      all, tile.cols == 1 ? "all" : "all.x + all.y + all.z + all.w", starts, row, step, next);
+}
+
+/// Which operand the gradient is, is a number, so that both share a kernel.
+const std::string again_functions = R"(
+// By the bits: compilers take 0 * x for what stands beside it.
+fn is_nan_sum(x: Acc) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u; }
+fn strong_term(a: Acc, b: Row) -> Row {
+  let size = select(bitcast<Bits>(b), Bits(bitcast<u32>(a)), params.gradient_rhs == 0u) & Bits(0x7fffffffu);
+  return select(a * b, Row(), size == Bits());
+}
+)";
+
 LanesText lanes_text(const LanesTile& tile) {
   LanesText text;
   const std::uint32_t share = tile.shared ? tile.lanes : 1;  // rows whose values one load brings
@@ -72,36 +110,42 @@ LanesText lanes_text(const LanesTile& tile) {
 }  // namespace
 
 webgpu::Launch webgpu::lanes_matmul(const Operand& lhs, const Operand& rhs, const Operand& out,
-                                    const Limits& limits) {
+                                    const Limits& limits, GradientIn gradient) {
   const std::int64_t m = out.dim(-2);
   const std::int64_t n = out.dim(-1);
   const std::int64_t k = lhs.dim(-1);
   const LanesTile tile = choose_lanes(limits, m, n);
   const LanesText text = lanes_text(tile);
   const std::int64_t width = std::int64_t{tile.lanes} * tile.cols;
-  return {.source =
-              KernelSource::wgsl(lanes_wgsl)
-                  .define("rows", tile.rows)
-                  .define("cols", tile.cols)
-                  .define("row", tile.cols == 1 ? "Acc" : "vec4<Acc>")
-                  .define("lane", tile.shared ? "subgroup_invocation_id" : "local_invocation_index")
-                  .define("starts", text.starts)
-                  .define("step", text.step)
-                  .define("sums", text.sums)
-                  .define("sum", tile.cols == 1 ? "row" : "row[j]"),
-          .workgroup = {tile.lanes, 1, 1},
-          .params = {{"m", m},
-                     {"n", n},
-                     {"k", k},
-                     {"batches", out.batch()},
-                     {"lhs_row", lhs.stride(-2)},
-                     {"lhs_k", lhs.stride(-1)},
-                     {"rhs_k", rhs.stride(-2)},
-                     {"rhs_col", rhs.stride(-1)}},
-          .grid = {ceil_div(n, width), ceil_div(m, tile.rows), out.batch()},
-          .strided = true,
-          .trusted = true,
-          .rounds = k + std::int64_t{tile.rows} * (tile.cols + 1)};
+  const bool strong = gradient != GradientIn::neither;
+  Launch launch{.source = KernelSource::wgsl(lanes_wgsl)
+                              .define("rows", tile.rows)
+                              .define("cols", tile.cols)
+                              .define("row", tile.cols == 1 ? "Acc" : "vec4<Acc>")
+                              .define("bits", tile.cols == 1 ? "u32" : "vec4<u32>")
+                              .define("lane", tile.shared ? "subgroup_invocation_id"
+                                                          : "local_invocation_index")
+                              .define("functions", strong ? again_functions : std::string())
+                              .define("starts", text.starts)
+                              .define("step", text.step)
+                              .define("again", strong ? again_text(tile) : std::string())
+                              .define("sums", text.sums)
+                              .define("sum", tile.cols == 1 ? "row" : "row[j]"),
+                .workgroup = {tile.lanes, 1, 1},
+                .params = {{"m", m},
+                           {"n", n},
+                           {"k", k},
+                           {"batches", out.batch()},
+                           {"lhs_row", lhs.stride(-2)},
+                           {"lhs_k", lhs.stride(-1)},
+                           {"rhs_k", rhs.stride(-2)},
+                           {"rhs_col", rhs.stride(-1)}},
+                .grid = {ceil_div(n, width), ceil_div(m, tile.rows), out.batch()},
+                .strided = true,
+                .trusted = true,
+                .rounds = k * (strong ? 2 : 1) + std::int64_t{tile.rows} * (tile.cols + 1)};
+  if (strong) launch.params.push_back({"gradient_rhs", std::int64_t{gradient == GradientIn::rhs}});
+  return launch;
 }
 
 }  // namespace kiln

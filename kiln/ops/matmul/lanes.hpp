@@ -1,12 +1,11 @@
 #pragma once
-#include "kiln/kernel/launch.hpp"
-#include "kiln/runtime/runtime.hpp"
+#include "kiln/ops/matmul/matmul.hpp"
 
 namespace kiln::webgpu {
 
 /// The matrix product of a software adapter: no workgroup memory, one text for every layout and
 /// size.
 Launch lanes_matmul(const Operand& lhs, const Operand& rhs, const Operand& out,
-                    const Limits& limits);
+                    const Limits& limits, GradientIn gradient);
 
 }  // namespace kiln::webgpu

@@ -11,6 +11,8 @@ const ROWS = {{ rows }}u;
 const COLS = {{ cols }}u;
 
 alias Row = {{ row }};
+alias Bits = {{ bits }};
+{{ functions }}
 
 @compute @workgroup_size(LANES)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
@@ -27,6 +29,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   for (var k = 0u; k < params.k; k++) {
 {{ step }}
   }
+{{ again }}
 
   // The bounds are no constants, so that compilers leave one store in the loops, with all that is fused into it.
   var sums = array<Row, ROWS>({{ sums }});

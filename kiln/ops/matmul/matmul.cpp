@@ -62,16 +62,17 @@ struct Matmul {
   static constexpr std::string_view name = "matmul";
   static constexpr std::array inputs = {"lhs", "rhs"};
   using layers = Layers<Autodiff, Cube, Fusion>;
+  GradientIn gradient;
 
   static TensorSpec output(const TensorSpec& lhs, const TensorSpec& rhs) {
     return matmul_spec(name, lhs, rhs);
   }
-  static webgpu::Launch webgpu_kernel(const Operand& lhs, const Operand& rhs, const Operand& out,
-                                      const Limits& limits) {
-    return webgpu::tiled_matmul(lhs, rhs, out, limits);
+  webgpu::Launch webgpu_kernel(const Operand& lhs, const Operand& rhs, const Operand& out,
+                               const Limits& limits) const {
+    return webgpu::tiled_matmul(lhs, rhs, out, limits, gradient);
   }
-  static void cpu_kernel(const cpu::Input& lhs, const cpu::Input& rhs, const cpu::Output& out) {
-    cpu::matmul(lhs, rhs, out);
+  void cpu_kernel(const cpu::Input& lhs, const cpu::Input& rhs, const cpu::Output& out) const {
+    cpu::matmul(lhs, rhs, out, {}, {}, gradient);
   }
 
   static constexpr Bound bound = Bound::compute;
@@ -85,27 +86,30 @@ struct Matmul {
   }
   static void backward(const Saved& saved, const AnyTensor& grad, Grads<2>& grads) {
     auto& [lhs, rhs] = grads;
-    if (lhs) lhs.set_reduced(matmul(grad, transpose(saved.rhs.get())));
-    if (rhs) rhs.set_reduced(matmul(transpose(saved.lhs.get()), grad));
+    if (lhs) lhs.set_reduced(matmul(grad, transpose(saved.rhs.get()), GradientIn::lhs));
+    if (rhs) rhs.set_reduced(matmul(transpose(saved.lhs.get()), grad, GradientIn::rhs));
   }
 };
 static_assert(Extension<Matmul>);
 
-constexpr std::int64_t part =
-    32768;  // of k: half of the rounds that the loops of a thread may take
+/// How much of k a product takes at once: half of the rounds that the loops of a thread may have
+/// where the adapter ends them. Of a gradient's it may take twice as many.
+std::int64_t part_of(GradientIn gradient) {
+  return gradient == GradientIn::neither ? 32768 : 16384;
+}
 
 /// Whether the adapter would end a thread's loop along k before its end.
-bool loops_too_long(const AnyTensor& lhs, const AnyTensor& rhs) {
-  if (lhs.rank() < 2 || rhs.rank() < 2 || lhs.dim(-1) != rhs.dim(-2) || lhs.dim(-1) <= part)
-    return false;
-  return lhs.device().limits().loop_rounds != 0;
+bool loops_too_long(const AnyTensor& lhs, const AnyTensor& rhs, GradientIn gradient) {
+  if (lhs.rank() < 2 || rhs.rank() < 2 || lhs.dim(-1) != rhs.dim(-2)) return false;
+  return lhs.dim(-1) > part_of(gradient) && lhs.device().limits().loop_rounds != 0;
 }
 
 /// The sum of the products of parts along k, in f32.
-AnyTensor product_in_parts(const AnyTensor& lhs, const AnyTensor& rhs) {
+AnyTensor product_in_parts(const AnyTensor& lhs, const AnyTensor& rhs, GradientIn gradient) {
   (void)matmul_spec(Matmul::name, lhs.spec(), rhs.spec());
+  const std::int64_t part = part_of(gradient);
   const auto piece = [&](std::int64_t begin) {
-    return apply(Matmul{}, cast(slice(lhs, -1, begin, begin + part), DType::f32),
+    return apply(Matmul{gradient}, cast(slice(lhs, -1, begin, begin + part), DType::f32),
                  cast(slice(rhs, -2, begin, begin + part), DType::f32));
   };
   AnyTensor sum = piece(0);
@@ -146,8 +150,8 @@ TensorSpec matmul_spec(std::string_view op, const TensorSpec& lhs, const TensorS
 }
 
 webgpu::Launch webgpu::tiled_matmul(const Operand& lhs, const Operand& rhs, const Operand& out,
-                                    const Limits& limits) {
-  if (limits.cpu) return lanes_matmul(lhs, rhs, out, limits);
+                                    const Limits& limits, GradientIn gradient) {
+  if (limits.cpu) return lanes_matmul(lhs, rhs, out, limits, gradient);
   const MatrixView l = view_of(lhs);
   const MatrixView r = view_of(rhs);
   const bool out_vec = out.dim(-1) % 4 == 0;
@@ -171,6 +175,8 @@ webgpu::Launch webgpu::tiled_matmul(const Operand& lhs, const Operand& rhs, cons
                               .define("lhs_vec", spelled(l.vec4))
                               .define("rhs_vec", spelled(r.vec4))
                               .define("out_vec", spelled(out_vec))
+                              .define("gradient_lhs", spelled(gradient == GradientIn::lhs))
+                              .define("gradient_rhs", spelled(gradient == GradientIn::rhs))
                               .define("stores", stores_text(tile)),
                 .workgroup = {tile.threads(), 1, 1},
                 .params = {{"m", out.dim(-2)},
@@ -190,9 +196,9 @@ webgpu::Launch webgpu::tiled_matmul(const Operand& lhs, const Operand& rhs, cons
   return launch;
 }
 
-AnyTensor matmul(const AnyTensor& lhs, const AnyTensor& rhs) {
-  if (loops_too_long(lhs, rhs)) return product_in_parts(lhs, rhs);
-  return apply(Matmul{}, lhs, rhs);
+AnyTensor matmul(const AnyTensor& lhs, const AnyTensor& rhs, GradientIn gradient) {
+  if (loops_too_long(lhs, rhs, gradient)) return product_in_parts(lhs, rhs, gradient);
+  return apply(Matmul{gradient}, lhs, rhs);
 }
 
 }  // namespace kiln

@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <string_view>
 
 #include "kiln/autodiff/any_tensor.hpp"
@@ -7,15 +8,23 @@
 
 namespace kiln {
 
+/// Which operand of a matrix product is an incoming gradient, as in a `backward` rule. Where an
+/// element of it is exactly 0 its terms are 0, even if the other factor is infinite or NaN.
+enum class GradientIn : std::uint8_t { neither, lhs, rhs };
+
 /// The matrix product over the last two axes: [..., M, K] times [..., K, N] gives [..., M, N]. The
 /// axes before them broadcast. Transposed and sliced operands are read in place. f32, or f16 with
 /// sums in f32. K = 0 gives zeros.
 ///
 ///     const AnyTensor x = tensor({1.F, 2.F, 3.F, 4.F}, {2, 2}, device);
 ///     matmul(x, transpose(x));   // [5, 11, 11, 25]
+///     const AnyTensor infinite = full({2, 2}, INFINITY, device);
+///     const AnyTensor grad = zeros({2, 2}, device);
+///     matmul(grad, infinite, GradientIn::lhs);   // [0, 0, 0, 0]
 ///
 /// Throws ShapeError or DTypeError with both shapes.
-AnyTensor matmul(const AnyTensor& lhs, const AnyTensor& rhs);
+AnyTensor matmul(const AnyTensor& lhs, const AnyTensor& rhs,
+                 GradientIn gradient = GradientIn::neither);
 
 /// The output rule of a matrix product, for operations that contain one. It throws what `matmul`
 /// throws, with the name `op`.
@@ -31,7 +40,7 @@ namespace webgpu {
 ///     Launch launch = tiled_matmul(lhs, rhs, out, limits);  // in a rule webgpu_kernel(...)
 ///     launch.store = epilogue([](Expr value, Expr bias) { return relu(value + bias); }, {"bias"});
 Launch tiled_matmul(const Operand& lhs, const Operand& rhs, const Operand& out,
-                    const Limits& limits);
+                    const Limits& limits, GradientIn gradient = GradientIn::neither);
 
 }  // namespace webgpu
 
@@ -45,7 +54,7 @@ namespace cpu {
 ///     const auto end = [](Expr value, Expr bias) { return relu(value + bias); };
 ///     cpu::matmul(lhs, rhs, out, epilogue(end, {"bias"}), {&bias, 1});
 void matmul(const Input& lhs, const Input& rhs, const Output& out, const Epilogue& epilogue = {},
-            std::span<const Input> inputs = {});
+            std::span<const Input> inputs = {}, GradientIn gradient = GradientIn::neither);
 
 }  // namespace cpu
 }  // namespace kiln

@@ -17,6 +17,8 @@ const RHS_ALONG_K = {{ rhs_along_k }};  // k is the contiguous dimension of rhs 
 const LHS_VEC = {{ lhs_vec }};          // lhs is bound as vec4: contiguous dimension, pitch and batch offsets divide by 4
 const RHS_VEC = {{ rhs_vec }};
 const OUT_VEC = {{ out_vec }};          // n divides by 4
+const GRADIENT_LHS = {{ gradient_lhs }};  // zeros of this operand are strong: 0 times infinity or NaN is 0
+const GRADIENT_RHS = {{ gradient_rhs }};
 
 const THREADS = {{ workgroup_size_x }}u;
 const COLS = TN / RN;                   // a team is ROWS x COLS threads
@@ -140,8 +142,42 @@ fn multiply(acc: ptr<function, Sums>, stage: u32, team: u32, x: u32, y: u32) {
 }
 
 // Four neighbours of a row, as far as they are inside of the result.
-fn put(row: u32, col: u32, batch: u32, four: Quad) {
+// By the bits: compilers take 0 * x for what stands beside it.
+fn bits(q: Quad) -> vec4<u32> { return bitcast<vec4<u32>>(q) & vec4<u32>(0x7fffffffu); }
+fn is_nan4(q: Quad) -> vec4<bool> { return bits(q) > vec4<u32>(0x7f800000u); }
+
+fn lhs_one(base: u32, m: u32, k: u32) -> Acc {
+  let at = base + select(k * params.lhs_pitch + m, m * params.lhs_pitch + k, LHS_ALONG_K);
+  if (LHS_VEC) { return lhs_at(at / 4)[at % 4]; }
+  return lhs_at(at).x;
+}
+
+fn rhs_one(base: u32, n: u32, k: u32) -> Acc {
+  let at = base + select(k * params.rhs_pitch + n, n * params.rhs_pitch + k, RHS_ALONG_K);
+  if (RHS_VEC) { return rhs_at(at / 4)[at % 4]; }
+  return rhs_at(at).x;
+}
+
+// Sums with a NaN, once more: with zeros of the gradient that are strong. That is rare, so the loop above knows nothing of it.
+fn summed_again(row: u32, col: u32, batch: u32) -> Quad {
+  let lhs_base = lhs_batch(batch);
+  let rhs_base = rhs_batch(batch);
+  let last = params.n - 1;
+  var sum = Quad();
+  for (var k = 0u; k < params.k && !all(is_nan4(sum)); k++) {
+    let a = Quad(lhs_one(lhs_base, row, k));
+    let b = Quad(rhs_one(rhs_base, min(col, last), k), rhs_one(rhs_base, min(col + 1, last), k),
+                 rhs_one(rhs_base, min(col + 2, last), k), rhs_one(rhs_base, min(col + 3, last), k));
+    let zero = bits(select(b, a, GRADIENT_LHS)) == vec4<u32>();
+    sum += select(a * b, Quad(), zero);
+  }
+  return sum;
+}
+
+fn put(row: u32, col: u32, batch: u32, sums: Quad) {
   if (row >= params.m) { return; }
+  var four = sums;
+  if ((GRADIENT_LHS || GRADIENT_RHS) && any(is_nan4(sums))) { four = summed_again(row, col, batch); }
   let at = (batch * params.m + row) * params.n + col;
   if (OUT_VEC) {
     if (col < params.n) { store_out4(at, vec4<Elem>(four)); }
