@@ -36,20 +36,22 @@ def examples(path):
     return found
 
 
-FUNCTION = re.compile(r"^(?:inline )?(?:template .*> )?(?:\[\[nodiscard\]\] )?\w[\w<>:]* (operator\S+|\w+)\(")
+FUNCTION = re.compile(r"^(?:inline )?\w[\w<>:]*&? (operator[^\s(]+|\w+)\(")
 
 
 def without_example(path):
-    """Faults: functions of the namespace whose comment has no example."""
-    has_example = False
+    """Faults: functions of the namespace without an example. A comment is for all that follows it up to the next one, or a blank line."""
+    has_example = in_comment = in_detail = False
     for number, line in enumerate(path.read_text().splitlines(), start=1):
+        in_detail = (in_detail or line == "namespace detail {") and line != "}  // namespace detail"
         match = FUNCTION.match(line)
-        if match and not has_example and not line.startswith(("return", "static_assert", "using")):
+        if match and not has_example and not in_detail:
             yield f"{path.relative_to(ROOT)}:{number}: {match[1]} has no example in its comment"
         if line.startswith("///"):
-            has_example = has_example or LINE.match(line) is not None
-        elif not line.startswith("template"):
+            has_example = (in_comment and has_example) or LINE.match(line) is not None
+        elif not line:
             has_example = False
+        in_comment = line.startswith("///")
 
 
 def statements(lines):

@@ -12,7 +12,8 @@
 
 namespace kiln {
 
-// Every creator takes the device last, and the default device where none is named.
+/// @file
+/// Tensors that are made of numbers. The device comes last; without one it is the default device.
 
 namespace detail {
 /// `count` elements at `elements`; those of DType::boolean are C++ bools.
@@ -61,11 +62,12 @@ AnyTensor from_nested(const List& list, const Device& device) {
 }
 }  // namespace detail
 
-/// A tensor of the given values, in row-major order, copied to the device. T is float, float16,
-/// std::int32_t, std::uint32_t or bool. Throws ShapeError unless there are as many values as
-/// `shape` has elements.
+/// A tensor of the given values in row-major order, copied to the device. T is float, float16,
+/// std::int32_t, std::uint32_t or bool. Throws ShapeError unless `shape` has as many elements as
+/// there are values.
 ///
-///     AnyTensor x = tensor(values, {2, 2});   // a std::vector<float> of four
+///     const std::vector<float> values = {1, 2, 3, 4};
+///     tensor(values, {2, 2}).shape();   // [2, 2]
 template <class T>
 AnyTensor tensor(std::span<const T> values, const Shape& shape,
                  const Device& device = default_device()) {
@@ -83,9 +85,9 @@ AnyTensor tensor(const std::array<T, N>& values, const Shape& shape,
                  const Device& device = default_device()) {
   return tensor(std::span<const T>(values), shape, device);
 }
-/// The same of values in braces. 1.0 is an f32, as 1.F is; 1 is an i32.
+/// The same with values in braces. 1.0 and 1.F are f32; 1 is i32.
 ///
-///     AnyTensor x = tensor({1.0, 2.0, 3.0, 4.0}, {2, 2});
+///     tensor({1.0, 2.0, 3.0, 4.0}, {2, 2}).shape();   // [2, 2]
 template <class T>
 AnyTensor tensor(std::initializer_list<T> values, const Shape& shape,
                  const Device& device = default_device()) {
@@ -93,11 +95,11 @@ AnyTensor tensor(std::initializer_list<T> values, const Shape& shape,
   return detail::upload(listed.data(), listed.size(), {shape, detail::dtype_listed<T>}, device);
 }
 
-/// A tensor whose shape is that of its braces, up to four deep. Throws ShapeError where lists at
-/// one depth differ in length.
+/// A tensor with the shape of its braces, up to four deep. Throws ShapeError if lists at one depth
+/// differ in length.
 ///
-///     tensor({1.0, 2.0, 3.0})      // f32 [3]
-///     tensor({{1, 2}, {3, 4}})     // i32 [2, 2]
+///     tensor({1.0, 2.0, 3.0}).shape();   // [3]
+///     tensor({{1, 2}, {3, 4}}).shape();   // [2, 2]
 template <class T>
 AnyTensor tensor(std::initializer_list<T> values) {
   return detail::from_nested<T>(values, default_device());
@@ -116,7 +118,7 @@ AnyTensor tensor(
         values) {
   return detail::from_nested<T>(values, default_device());
 }
-// The device is a deduced Device: {0} after a list is a shape, and not a device made of nothing.
+// D is deduced, so that {0} after a list is a shape and not a device.
 template <class T, std::same_as<Device> D>
 AnyTensor tensor(std::initializer_list<T> values, const D& device) {
   return detail::from_nested<T>(values, device);
@@ -138,49 +140,58 @@ AnyTensor tensor(
   return detail::from_nested<T>(values, device);
 }
 
-/// A tensor of elements that are on a device already. `device`, if given, must have their runtime.
-/// Throws Error for an empty handle, DeviceError, and ShapeError for elements outside of the
+/// A tensor of elements that are on a device already. Throws Error for an empty handle, DeviceError
+/// if `device` has another runtime than the elements, ShapeError for elements outside of the
 /// buffer.
+///
+///     from_raw(tensor({1.0, 2.0}).value().raw());   // [1, 2]
 AnyTensor from_raw(const RawTensor& raw);
 AnyTensor from_raw(const RawTensor& raw, const Device& device);
 
-/// `value` everywhere. Throws DTypeError for a number that the dtype has not.
+/// A tensor whose elements are all `value`. Throws DTypeError for a number that the dtype does not
+/// have.
 ///
-///     full({2, 2}, 7, DType::i32)
+///     full({3}, 7, DType::i32);   // [7, 7, 7]
 AnyTensor full(const Shape& shape, Number value, DType dtype = DType::f32,
                const Device& device = default_device());
 inline AnyTensor full(const Shape& shape, Number value, const Device& device) {
   return full(shape, value, DType::f32, device);
 }
-/// 0 everywhere.
+/// A tensor of zeros.
+///
+///     zeros({3});   // [0, 0, 0]
 inline AnyTensor zeros(const Shape& shape, DType dtype = DType::f32,
                        const Device& device = default_device()) {
   return full(shape, 0, dtype, device);
 }
 inline AnyTensor zeros(const Shape& shape, const Device& device) { return full(shape, 0, device); }
-/// 1 everywhere.
+/// A tensor of ones.
+///
+///     ones({3});   // [1, 1, 1]
 inline AnyTensor ones(const Shape& shape, DType dtype = DType::f32,
                       const Device& device = default_device()) {
   return full(shape, 1, dtype, device);
 }
 inline AnyTensor ones(const Shape& shape, const Device& device) { return full(shape, 1, device); }
 
-/// `value`, 0 or 1 everywhere: of the shape, the dtype and the device of x.
+/// A tensor of `value`, of zeros or of ones, with the shape, dtype and device of x.
+///
+///     ones_like(tensor({5, 6}));   // [1, 1]
 AnyTensor full_like(const AnyTensor& x, Number value);
 inline AnyTensor zeros_like(const AnyTensor& x) { return full_like(x, 0); }
 inline AnyTensor ones_like(const AnyTensor& x) { return full_like(x, 1); }
 
-/// Where `arange` starts, and by what it goes on.
+/// The first number of `arange`, and the difference between two.
 struct Steps {
   Number start = 0;
   Number step = 1;
 };
 
-/// start, start + step, ...: `count` numbers. Integers are exact; their start and step must be
-/// numbers that dtype has (DTypeError). Throws ShapeError for a negative count.
+/// `count` numbers: start, start + step, ... Integers are exact, and the dtype must have start and
+/// step (DTypeError). Throws ShapeError for a negative count.
 ///
-///     arange(4)                              // 0, 1, 2, 3
-///     arange(3, {.start = 1, .step = 0.5})   // 1, 1.5, 2
+///     arange(4);   // [0, 1, 2, 3]
+///     arange(3, {.start = 1, .step = 0.5});   // [1, 1.5, 2]
 AnyTensor arange(Integer count, const Steps& steps, DType dtype = DType::f32,
                  const Device& device = default_device());
 inline AnyTensor arange(Integer count, const Steps& steps, const Device& device) {
@@ -194,8 +205,8 @@ inline AnyTensor arange(Integer count, const Device& device) {
   return arange(count, Steps{}, DType::f32, device);
 }
 
-/// Which random numbers: an integer of any type, -1 being 2^64 - 1. A float, a bool or a character
-/// in its place does not compile.
+/// Which random numbers are drawn: an integer of any type; -1 is 2^64 - 1. A float, a bool or a
+/// character does not compile.
 class Seed {
  public:
   template <WholeType T>
@@ -207,19 +218,20 @@ class Seed {
   std::uint64_t value_;
 };
 
-/// The numbers from `low` up to, and without, `high`.
+/// The numbers from `low` up to `high`, without `high`.
 struct Interval {
   Number low = 0;
   Number high = 1;
 };
 
-/// Numbers drawn evenly from [low, high). Element i depends on `seed` and i alone, on every
-/// adapter: Threefry-2x32 with 20 rounds (Salmon et al., "Parallel random numbers: as easy as 1, 2,
-/// 3", 2011). f32 or f16; `high` is never drawn, though a result be rounded. Throws DTypeError
-/// where the dtype has no number in the interval, or a bound is beyond its largest.
+/// Numbers drawn evenly from [low, high), in f32 or f16. Element i depends on `seed` and i alone,
+/// on every adapter: Threefry-2x32 with 20 rounds (Salmon et al., "Parallel random numbers: as easy
+/// as 1, 2, 3", 2011). `high` is never drawn, even if results are rounded. Throws DTypeError for
+/// other dtypes, if the dtype has no number in the interval, and for a bound beyond its largest
+/// number.
 ///
-///     random_uniform({2, 3}, 7)
-///     random_uniform({2, 3}, 7, {.low = -1, .high = 1}, DType::f16, device)
+///     random_uniform({2, 3}, 7).shape();   // [2, 3]
+///     max(random_uniform({100}, 7, {.low = -1, .high = 0})) < 0;   // [1]
 AnyTensor random_uniform(const Shape& shape, Seed seed, const Interval& interval = {},
                          DType dtype = DType::f32, const Device& device = default_device());
 inline AnyTensor random_uniform(const Shape& shape, Seed seed, const Interval& interval,
@@ -236,10 +248,10 @@ struct Normal {
   Number deviation = 1;
 };
 
-/// Numbers of the normal distribution, by the Box-Muller transform of the generator of
-/// random_uniform. f32 or f16 (DTypeError).
+/// Numbers of a normal distribution, in f32 or f16 (DTypeError), by the Box-Muller transform of the
+/// generator of `random_uniform`.
 ///
-///     random_normal({2, 3}, 7, {.deviation = 0.1}, device)
+///     random_normal({2, 3}, 7, {.deviation = 0.1}).shape();   // [2, 3]
 AnyTensor random_normal(const Shape& shape, Seed seed, const Normal& normal = {},
                         DType dtype = DType::f32, const Device& device = default_device());
 inline AnyTensor random_normal(const Shape& shape, Seed seed, const Normal& normal,
