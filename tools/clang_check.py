@@ -3,8 +3,8 @@
 
 usage: clang_check.py <clang++> <build folder> [--jobs N]
 
-The build folder was built with another compiler: its compile commands are taken, and its generated headers. Headers are parsed once,
-into two precompiled ones, which halves the time: of the lower stages for those, of all stages for the rest.
+The build folder was built with another compiler: its compile commands are taken, and its generated headers. Headers of the
+standard library and of fmt are parsed once, into a precompiled one.
 """
 
 import argparse
@@ -12,16 +12,15 @@ import concurrent.futures
 import json
 import os
 import pathlib
+import re
 import shlex
 import subprocess
 import sys
 import tempfile
 import time
 
-from check_layers import STAGES
-
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-LOWER = STAGES[: STAGES.index("dispatch")]
+SYSTEM = re.compile(r"^#include (<(?:[a-z_0-9]+|fmt/[a-z]+\.h)>)", re.MULTILINE)
 
 
 def sources(build):
@@ -66,24 +65,16 @@ def main():
         some = next(iter(found.values()), [])
         flags = [word for word in some if not word.startswith(("-I", "-D", "-isystem"))]
 
-        def precompile(name, stages):
-            header = pathlib.Path(folder) / f"{name}.hpp"
-            included = [path for stage in stages for path in sorted((ROOT / "kiln" / stage).rglob("*.hpp"))
-                        if "test" not in path.name]
-            header.write_text("".join(f'#include "{path}"\n' for path in included))
-            if not run([*always, *flags, *folders, "-x", "c++-header", header, "-o", f"{header}.pch"]):
-                sys.exit(1)
-            return f"{header}.pch"
-
-        lower = precompile("lower", LOWER)
-        every = precompile("every", STAGES)
+        header = pathlib.Path(folder) / "system.hpp"
+        texts = [path.read_text() for path in (ROOT / "kiln").rglob("*.?pp") if "test" not in path.name]
+        header.write_text("".join(f"#include {name}\n" for name in sorted({n for text in texts for n in SYSTEM.findall(text)})))
+        if not run([*always, *flags, *folders, "-x", "c++-header", header, "-o", f"{header}.pch"]):
+            return 1
 
         def check(item):
             path, words = item
             own = [word for word in words if not word.startswith("-D")]
-            stage = path.relative_to(ROOT).parts[1]
-            ready = lower if stage in (*LOWER, "dispatch", "fusion") else every
-            return path, run([*always, *own, *folders, "-include-pch", ready, "-fsyntax-only", path])
+            return path, run([*always, *own, *folders, "-include-pch", f"{header}.pch", "-fsyntax-only", path])
 
         with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
             failed = [path for path, fine in pool.map(check, found.items()) if not fine]

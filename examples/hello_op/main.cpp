@@ -2,6 +2,7 @@
 #include <exception>
 #include <iostream>
 
+#include "kiln/check/check.hpp"
 #include "kiln/kiln.hpp"
 #include "smooth_wgsl.hpp"
 
@@ -64,7 +65,8 @@ Tensor<2> smooth(const Tensor<2>& x) { return apply(Smooth{}, x); }
 int main() {
   try {
     const Device device = default_device();
-    const AnyTensor x = tensor<float>({0, 0, 3, 0, 0, 6}, {2, 3}, device.autodiff()).require_grad();
+    const AnyTensor x =
+        tensor({{0.0, 0.0, 3.0}, {0.0, 0.0, 6.0}}, device.autodiff()).require_grad();
     const AnyTensor y = smooth(x);
     std::cout << to_string(device) << "\n" << y << "\n" << sum(y * y).backward().of(x) << "\n";
 

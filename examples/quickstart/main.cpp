@@ -12,7 +12,7 @@ AnyTensor mish(const AnyTensor& x) { return apply(Mish{}, x); }
 
 int main() {
   const Device device = default_device().autodiff();  // a GPU, or the host where there is none
-  const AnyTensor x = tensor<float>({-1, 0, 2}, {3}, device).require_grad();
+  const AnyTensor x = tensor({-1.0, 0.0, 2.0}, device).require_grad();
   const AnyTensor y = mish(x);
   std::cout << y << "\n" << sum(y).backward().of(x) << "\n";
 }
