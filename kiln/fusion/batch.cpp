@@ -17,16 +17,16 @@ using dispatch::append_spec;
 /// Numbers the storages and scalars of a batch.
 class Numbering {
  public:
-  Numbering(Batch& batch, std::uint64_t id) : batch_(batch), id_(id) {}
+  explicit Numbering(Batch& batch) : batch_(batch) {}
 
   void run() && {
-    for (const QueuedOp& op : batch_.ops) add(op);
+    for (QueuedOp& op : batch_.ops) add(op);
   }
 
  private:
   std::string& form() { return batch_.form; }
 
-  void add(const QueuedOp& op) {
+  void add(QueuedOp& op) {
     batch_.slots.emplace_back();
     form() += static_cast<char>(op.record.call.index());
     append_bytes(form(), op.in.size());
@@ -57,9 +57,10 @@ class Numbering {
     // Else lasting, so the address says it all.
     if (!std::holds_alternative<LaunchCall>(op.record.call))
       append_bytes(form(), op.record.name.data());
-    for (const QueuedOp::Input& input : op.in) add_input(input);
+    for (QueuedOp::Input& input : op.in) add_input(input);
+    op.first_out = static_cast<std::int32_t>(batch_.values.size());
     for (const StoragePtr& out : op.out) {
-      assign(out);
+      assign(out, true);
       append_spec(form(), {out->shape, out->dtype});
       append_bytes(form(), out->held);
     }
@@ -72,23 +73,24 @@ class Numbering {
     batch_.params.push_back(value);
   }
 
-  void assign(const StoragePtr& storage) {
-    storage->batch = id_;
+  void assign(const StoragePtr& storage, bool made) {
+    storage->batch = batch_.drain;
     storage->number = static_cast<std::int32_t>(batch_.values.size());
     batch_.values.push_back(storage);
+    batch_.made.push_back(made ? 1 : 0);
   }
 
-  void add_input(const QueuedOp::Input& input) {
-    if (input.storage->batch != id_ || input.storage->number < 0) {
-      assign(input.storage);
+  void add_input(QueuedOp::Input& input) {
+    if (input.storage->batch != batch_.drain) {
+      assign(input.storage, false);
       append_bytes(form(), input.storage->dtype);
     }
-    append_bytes(form(), input.storage->number);
+    input.number = input.storage->number;
+    append_bytes(form(), input.number);
     append_layout(form(), input.layout);
   }
 
   Batch& batch_;
-  std::uint64_t id_;
 };
 
 /// Makes the graph of a numbered batch.
@@ -108,12 +110,11 @@ class Drawing {
     const QueuedOp& op = batch_.ops[i];
     Node node;
     node.records = {static_cast<std::int32_t>(i)};
-    for (const QueuedOp::Input& input : op.in)
-      node.in.push_back({input.storage->number, input.layout});
+    for (const QueuedOp::Input& input : op.in) node.in.push_back({input.number, input.layout});
     std::vector<TensorSpec> out;
     for (const StoragePtr& made : op.out) {
-      node.out.push_back(made->number);
-      ValueInfo& info = graph_.values[static_cast<std::size_t>(made->number)];
+      node.out.push_back(op.first_out + static_cast<std::int32_t>(out.size()));
+      ValueInfo& info = graph_.values[at(node.out.back())];
       info.given = false;
       info.held = made->held;
       out.push_back(info.spec);
@@ -185,16 +186,18 @@ class Drawing {
 
 }  // namespace
 
-void Batch::number(std::uint64_t id) { Numbering(*this, id).run(); }
+void Batch::number() { Numbering(*this).run(); }
 
 Graph Batch::graph(const Runtime& runtime) const { return Drawing(*this, runtime).run(); }
 
 void Batch::fail(const std::exception_ptr& cause) const {
   const auto fail_one = [&](const StoragePtr& of) {
-    if (of != nullptr && of->state == Storage::State::queued) of->fail(cause);
+    if (of != nullptr && of->queued()) of->fail(cause);
   };
   for (const QueuedOp& op : ops) std::ranges::for_each(op.out, fail_one);
-  std::ranges::for_each(values, fail_one);
+  for (std::size_t v = 0; v < made.size(); ++v) {
+    if (made[v] != 0) fail_one(values[v]);  // others' are theirs to fail
+  }
 }
 
 }  // namespace kiln

@@ -12,20 +12,24 @@
 
 namespace kiln {
 
+class QueueRun;
+
 /// The live operations of one drain. Values and scalars are numbered in the order they are met, so
 /// that work of the same form has the same numbers.
 struct Batch {
+  std::uint64_t drain = 0;  ///< its number
   std::vector<QueuedOp> ops;
   std::vector<StoragePtr> values;                ///< by number
+  std::vector<char> made;                        ///< by number: whether one of the ops gives it
   std::vector<double> params;                    ///< by number
   std::vector<std::vector<std::int32_t>> slots;  ///< of each op: the numbers of its scalars
   std::string form;                              ///< equal for work that is planned alike
 
-  /// Numbers everything and spells the form. `id` differs for each drain.
-  void number(std::uint64_t id);
+  /// Numbers everything and spells the form.
+  void number();
   /// A node an operation, as the passes want it. Ops are numbered.
   [[nodiscard]] fusion::Graph graph(const Runtime& runtime) const;
-  /// Makes `cause` the error of everything that is not computed yet.
+  /// Makes `cause` the error of every result that is not computed yet.
   void fail(const std::exception_ptr& cause) const;
 };
 
@@ -43,7 +47,7 @@ DrainReport report_of(const fusion::Plan& plan, std::span<const std::uint64_t> l
 /// Runs the blocks of a plan.
 class Execution {
  public:
-  Execution(Runtime& runtime, Batch& batch, const fusion::Plan& plan);
+  Execution(Runtime& runtime, Batch& batch, const fusion::Plan& plan, const QueueRun& counts);
   /// An error is kept with the values that it affects.
   void run();
 
@@ -52,6 +56,8 @@ class Execution {
 
  private:
   void run_block(std::size_t n);
+  void await_inputs(std::size_t n) const;
+  void end(std::int32_t value);
   std::vector<RawTensor> compute(std::size_t n);
   std::vector<RawTensor> elementwise(std::size_t n, const fusion::Elementwise& work);
   std::vector<RawTensor> reduce(std::size_t n, const fusion::Reduce& work);
@@ -80,10 +86,10 @@ class Execution {
     return batch_.values[static_cast<std::size_t>(value)].get();
   }
 
-  Runtime& runtime_;
   std::shared_ptr<Runtime> shared_;
   Batch& batch_;
   const fusion::Plan& plan_;
+  const QueueRun& counts_;
   std::vector<std::vector<std::int32_t>> copies_;  ///< of each value, those that are held
   std::vector<std::uint64_t> launches_;
   std::uint64_t in_place_ = 0;

@@ -6,6 +6,7 @@
 #include "kiln/dispatch/elementwise.hpp"
 #include "kiln/fusion/batch.hpp"
 #include "kiln/fusion/rewrite.hpp"
+#include "kiln/runtime/queue_run.hpp"
 #include "kiln/runtime/trace.hpp"
 #include "kiln/support/overload.hpp"
 #include "kiln/support/rule_error.hpp"
@@ -14,11 +15,11 @@ namespace kiln {
 
 using namespace fusion;
 
-Execution::Execution(Runtime& runtime, Batch& batch, const Plan& plan)
-    : runtime_(runtime),
-      shared_(runtime.shared_from_this()),
+Execution::Execution(Runtime& runtime, Batch& batch, const Plan& plan, const QueueRun& counts)
+    : shared_(runtime.shared_from_this()),
       batch_(batch),
       plan_(plan),
+      counts_(counts),
       copies_(batch.values.size()),
       launches_(plan.graph.nodes.size()) {
   for (const auto& [copy, original] : plan.graph.copies) {
@@ -27,12 +28,13 @@ Execution::Execution(Runtime& runtime, Batch& batch, const Plan& plan)
 }
 
 void Execution::run() {
-  std::uint64_t before = runtime_.counters().launches;
+  std::uint64_t before = counts_.launches();
   for (std::size_t n = 0; n < plan_.graph.nodes.size(); ++n) {
     TraceSpan span(plan_.names[n]);
+    await_inputs(n);
     run_block(n);
-    for (const std::int32_t value : plan_.last_read[n]) batch_.values[at(value)].reset();
-    const std::uint64_t now = runtime_.counters().launches;
+    for (const std::int32_t value : plan_.last_read[n]) end(value);
+    const std::uint64_t now = counts_.launches();
     launches_[n] = now - before;
     before = now;
     if (!span.recorded()) continue;
@@ -41,6 +43,28 @@ void Execution::run() {
     span.arg("bytes_written", bytes.written);
     span.arg("launches", launches_[n]);
   }
+  for (std::size_t v = 0; v < batch_.values.size(); ++v) {
+    if (plan_.source.values[v].held && batch_.values[v] != nullptr)
+      end(static_cast<std::int32_t>(v));
+  }
+}
+
+/// What another drain makes, that the block reads. It began before this one, and its operations
+/// need nothing that came later: so drains never wait for each other in a circle.
+void Execution::await_inputs(std::size_t n) const {
+  for (const Use& use : plan_.graph.nodes[n].in) {
+    if (batch_.made[at(use.value)] != 0 || !storage(use.value)->queued()) continue;
+    const TraceSpan span("wait for another thread");
+    storage(use.value)->wait();
+  }
+}
+
+/// Nothing of this drain reads the value any more.
+void Execution::end(std::int32_t value) {
+  StoragePtr& storage = batch_.values[at(value)];
+  if (batch_.made[at(value)] != 0 && storage->queued())
+    storage->fail(std::make_exception_ptr(Error("stream: an operation gave no result")));
+  storage.reset();
 }
 
 void Execution::run_block(std::size_t n) {
@@ -123,8 +147,12 @@ std::vector<std::int32_t> Execution::reusable_inputs(std::size_t n) const {
   };
   const auto ours_alone = [&](std::int32_t value) {
     const StoragePtr& s = batch_.values[at(value)];
-    return s.use_count() == 1 && s->handles == 0 && s->buffer.use_count() == 1 &&
-           !s->buffer->frozen();
+    if (s.use_count() != 1 || s->handles != 0 || s->buffer.use_count() != 1) return false;
+    // A count is read without order. To give up a copy is not: what other threads did with theirs
+    // is over.
+    (void)StoragePtr(s);
+    (void)BufferPtr(s->buffer);
+    return !s->buffer->frozen();
   };
   std::vector<char> taken(node.in.size());
   std::vector<std::int32_t> out;

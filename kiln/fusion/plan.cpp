@@ -99,7 +99,8 @@ PlanPtr PlanCache::find(std::string_view form) {
   return at->second->plan;
 }
 
-void PlanCache::add(std::string form, PlanPtr plan) {
+PlanPtr PlanCache::add(std::string form, PlanPtr plan) {
+  if (PlanPtr known = find(form)) return known;
   const std::size_t bytes = sizeof(Entry) + form.capacity() + bytes_of(*plan);
   entries_.push_front({std::move(form), std::move(plan), bytes});
   by_form_.emplace(entries_.front().form, entries_.begin());
@@ -109,6 +110,7 @@ void PlanCache::add(std::string form, PlanPtr plan) {
     by_form_.erase(entries_.back().form);
     entries_.pop_back();
   }
+  return entries_.front().plan;
 }
 
 PlanPtr make_plan(Graph source, std::vector<std::string> names, const FusionLimits& limits) {

@@ -32,8 +32,8 @@ class PlanCache {
 
   /// The plan for `form`; null if there is none.
   PlanPtr find(std::string_view form);
-  /// Adds a form that has no plan yet.
-  void add(std::string form, PlanPtr plan);
+  /// Adds the plan of a form, unless the form has one by now; gives the one that is there.
+  PlanPtr add(std::string form, PlanPtr plan);
 
   /// Of the plans and their forms.
   [[nodiscard]] std::size_t bytes() const { return bytes_; }

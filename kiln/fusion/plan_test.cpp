@@ -34,6 +34,17 @@ TEST(PlanCache, KeepsThoseUsedLastWithinItsBytes) {
   EXPECT_EQ(cache.size(), 3U);
 }
 
+TEST(PlanCache, KeepsTheFirstPlanOfAForm) {
+  PlanCache cache(1 << 20);
+  const PlanPtr first = chain(2);
+  EXPECT_EQ(cache.add("a", first), first);
+  const std::size_t bytes = cache.bytes();
+  EXPECT_EQ(cache.add("a", chain(2)), first);
+  EXPECT_EQ(cache.find("a"), first);
+  EXPECT_EQ(cache.size(), 1U);
+  EXPECT_EQ(cache.bytes(), bytes);
+}
+
 TEST(PlanCache, GrowsNoFurtherHoweverManyFormsThereAre) {
   constexpr std::size_t most = 1 << 20;
   PlanCache cache(most);

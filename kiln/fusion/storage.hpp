@@ -2,6 +2,7 @@
 #include <atomic>
 #include <exception>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "kiln/fusion/record.hpp"
@@ -11,27 +12,42 @@ namespace kiln {
 /// Elements that are, or will be, in device memory. Handles and queued work share it; the memory is
 /// freed when neither uses it any more.
 struct Storage {
-  enum class State : std::uint8_t { queued, ready, failed };
+  enum class State : int { queued, ready, failed };
 
   DType dtype = DType::f32;
   Shape shape;                               ///< as computed: dense
   std::uint64_t bytes = 0;                   ///< it has, or will have, at least
-  std::atomic<State> state = State::queued;  ///< what follows is written before it changes
+  std::atomic<State> state = State::queued;  ///< changes once, after what follows was written
   BufferPtr buffer;                          ///< of `ready`
   std::exception_ptr error;                  ///< of `failed`
   std::atomic<int> handles = 0;              ///< while 0 nobody outside the stream can read it
-  // How the drain that runs knows it.
-  std::uint64_t batch = 0;
-  std::int32_t number = -1;
-  bool held = false;  ///< somebody could read it when the drain began
+  bool held = false;  ///< somebody could read it when the drain that makes it took its operation
 
+  // Notes that drains make of it, each valid in the one that `asked` or `batch` names.
+  std::uint64_t asked = 0;  // under the queue's lock
+  bool runs = false;        ///< what that drain runs reads it
+  bool stays = false;       ///< what it leaves in the queue reads it
+  std::uint64_t batch = 0;  // under the lock of plans
+  std::int32_t number = -1;
+
+  [[nodiscard]] bool queued() const {
+    return state.load(std::memory_order_acquire) == State::queued;
+  }
   void publish(BufferPtr elements) {
     buffer = std::move(elements);
-    state.store(State::ready, std::memory_order_release);
+    change(State::ready);
   }
   void fail(std::exception_ptr cause) {
     error = std::move(cause);
-    state.store(State::failed, std::memory_order_release);
+    change(State::failed);
+  }
+  /// Until its elements are there, or failed: for who knows that a drain runs its operation.
+  void wait() const { state.wait(State::queued, std::memory_order_acquire); }
+
+ private:
+  void change(State to) {
+    state.store(to);  // sequentially consistent: who waits has looked at it, or is notified
+    state.notify_all();
   }
 };
 using StoragePtr = std::shared_ptr<Storage>;
@@ -41,10 +57,16 @@ struct QueuedOp {
   struct Input {
     StoragePtr storage;
     Layout layout;
+    std::int32_t number = -1;  ///< of the storage in the drain that runs it
   };
+  enum class Fate : std::uint8_t { dropped, runs, stays };
+
   OpRecord record;
   std::vector<Input> in;
   std::vector<StoragePtr> out;
+  std::thread::id by = std::this_thread::get_id();  ///< who queued it
+  std::int32_t first_out = -1;  ///< the number of its first result; the others follow
+  Fate fate = Fate::dropped;    ///< at the drain that looked at it last
 };
 
 }  // namespace kiln

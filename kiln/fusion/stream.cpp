@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <ranges>
+#include <utility>
 
 #include "kiln/fusion/batch.hpp"
 #include "kiln/runtime/queue_run.hpp"
@@ -45,10 +46,10 @@ std::vector<Value> Stream::append(const OpRecord& record, const Device& device,
     full = queue_.size() >= most_queued || queued_bytes_ >= most_queued_bytes;
   }
   if (device.is_eager()) {
-    drain();
+    drain({});
     for (const Value& v : values) settle(*v.handle_->storage);
   } else if (full && QueueRun::current() == nullptr) {
-    drain();
+    flush();
   }
   return values;
 }
@@ -76,11 +77,20 @@ Value Stream::view(std::string_view op, const Value& value, const Layout& layout
 }
 
 void Stream::settle(const Storage& storage) {
-  if (storage.state.load(std::memory_order_acquire) == Storage::State::queued) drain();
-  const Storage::State state = storage.state.load(std::memory_order_acquire);
-  if (state == Storage::State::failed) std::rethrow_exception(storage.error);
-  if (state == Storage::State::queued)
-    throw Error("stream: a tensor's operation neither ran nor failed");
+  if (storage.queued()) {
+    drain({.needed = &storage});
+    storage.wait();
+  }
+  if (storage.state.load(std::memory_order_acquire) == Storage::State::failed)
+    std::rethrow_exception(storage.error);
+}
+
+void Stream::finish() {
+  flush();
+  std::unique_lock lock(queue_mutex_);
+  ended_.wait(lock, [this, last = drains_] {
+    return std::ranges::all_of(running_, [&](std::uint64_t drain) { return drain > last; });
+  });
 }
 
 void Stream::handle_gone() {
@@ -93,79 +103,113 @@ void Stream::handle_gone() {
   queued_bytes_ = 0;
 }
 
-void Stream::drain() {
+void Stream::drain(const Wanted& wanted) {
   if (QueueRun::current() != nullptr) {
     throw Error(
         "stream: a rule may not read tensors or run operations while the queue runs; it gets "
         "what it may read as arguments");
   }
-  QueueRun run;  // ends after the lock
+  QueueRun run;
   const QueueRun::Scope here(&run);
-  const std::lock_guard lock(drain_mutex_);
   TraceSpan span("drain");
   Batch batch;
-  const std::size_t queued = take(batch);
-  span.arg("queued", queued);
-  span.arg("dead", queued - batch.ops.size());
+  const std::size_t queued = take(batch, wanted);
   if (batch.ops.empty()) return;
   try {
-    run_batch(batch, queued, span);
+    span.arg("queued", queued);
+    span.arg("dead", queued - batch.ops.size());
+    run_batch(batch, queued, run, span);
   } catch (...) {
     // Of the queue's own work; what goes wrong with an operation is kept with its results.
     batch.fail(named_exception("stream", "running the queue"));
   }
+  const std::lock_guard lock(queue_mutex_);
+  std::erase(running_, batch.drain);
+  ended_.notify_all();
 }
 
-void Stream::run_batch(Batch& batch, std::size_t queued, TraceSpan& span) {
-  const RuntimeCounters before = runtime_.counters();
+void Stream::run_batch(Batch& batch, std::size_t queued, const QueueRun& run, TraceSpan& span) {
   LastDrain last;
   last.counts.queued = queued;
   last.counts.dead = queued - batch.ops.size();
   last.plan = plan_of(batch, last.counts.plan_hit);
   span.arg("plan_hit", last.counts.plan_hit ? 1 : 0);
-  Execution execution(runtime_, batch, *last.plan);
+  Execution execution(runtime_, batch, *last.plan, run);
   execution.run();
-  const RuntimeCounters after = runtime_.counters();
   last.launches = execution.launches();
   last.counts.in_place = execution.in_place();
-  last.counts.launches = after.launches - before.launches;
-  last.counts.allocations = after.allocated + after.reused - before.allocated - before.reused;
+  last.counts.launches = run.launches();
+  last.counts.allocations = run.allocations();
   const std::lock_guard report(report_mutex_);
   last.counts.plan_hits = last_.counts.plan_hits + (last.counts.plan_hit ? 1 : 0);
   last.counts.plan_misses = last_.counts.plan_misses + (last.counts.plan_hit ? 0 : 1);
   last_ = std::move(last);
 }
 
-/// Takes the queue, less what nobody can read any more; gives how many were queued.
-std::size_t Stream::take(Batch& batch) {
-  std::vector<QueuedOp> queue;
-  const std::uint64_t id = ++batches_;
+/// Takes what is wanted out of the queue, and drops what nobody can read any more; gives how many
+/// both are.
+std::size_t Stream::take(Batch& batch, const Wanted& wanted) {
+  std::vector<QueuedOp> queue;  // ends after the lock, with what is dropped
   const std::lock_guard lock(queue_mutex_);
-  batch.ops.reserve(queue_.size());  // nothing throws once the operations are out of the queue
+  batch.drain = ++drains_;
+  const std::size_t stay = look(batch.drain, wanted);
+  std::vector<QueuedOp> rest;
+  rest.reserve(stay);
+  batch.ops.reserve(queue_.size() - stay);
+  running_.reserve(running_.size() + 1);
+  // Nothing throws from here on.
   queue.swap(queue_);
+  queue_.swap(rest);
   queued_bytes_ = 0;
-  const std::size_t queued = queue.size();
-  for (QueuedOp& op : std::views::reverse(queue)) {
-    bool needed = false;
-    for (const StoragePtr& out : op.out) {
-      out->held = out->handles.load(std::memory_order_acquire) > 0;
-      needed = needed || out->held || out->batch == id;
-    }
-    if (!needed) continue;
-    for (const QueuedOp::Input& in : op.in) {
-      in.storage->batch = id;  // a later operation reads it
-      in.storage->number = -1;
-    }
-    batch.ops.push_back(std::move(op));
+  for (QueuedOp& op : queue) {
+    if (op.fate == QueuedOp::Fate::runs) batch.ops.push_back(std::move(op));
+    if (op.fate != QueuedOp::Fate::stays) continue;
+    for (const StoragePtr& out : op.out) queued_bytes_ += out->bytes;
+    queue_.push_back(std::move(op));
   }
-  std::ranges::reverse(batch.ops);
-  return queued;
+  if (!batch.ops.empty()) running_.push_back(batch.drain);
+  return queue.size() - queue_.size();
 }
 
+/// Decides what becomes of each queued operation; gives how many stay. What a drain takes reads
+/// nothing that stays: so drains depend on earlier ones alone.
+std::size_t Stream::look(std::uint64_t drain, const Wanted& wanted) {
+  const std::thread::id own = std::this_thread::get_id();
+  std::size_t stay = 0;
+  for (QueuedOp& op : std::views::reverse(queue_)) {
+    bool runs = wanted.all || op.by == own;
+    bool needed = false;
+    for (const StoragePtr& out : op.out) {
+      const bool asked = out->asked == drain;  // by a later operation
+      out->held = out->handles.load(std::memory_order_acquire) > 0 || (asked && out->stays);
+      runs = runs || out.get() == wanted.needed || (asked && out->runs);
+      needed = needed || out->held || asked;
+    }
+    op.fate = !needed ? QueuedOp::Fate::dropped
+              : runs  ? QueuedOp::Fate::runs
+                      : QueuedOp::Fate::stays;
+    if (!needed) continue;
+    stay += runs ? 0 : 1;
+    for (const QueuedOp::Input& in : op.in) {
+      Storage& read = *in.storage;
+      const bool asked = std::exchange(read.asked, drain) == drain;
+      read.runs = (asked && read.runs) || runs;
+      read.stays = (asked && read.stays) || !runs;
+    }
+  }
+  return stay;
+}
+
+/// The form's plan is looked for under a lock and made under none: who makes one that another
+/// thread makes as well takes the one that is there first.
 fusion::PlanPtr Stream::plan_of(Batch& batch, bool& known) {
   const TraceSpan span("plan");
-  batch.number(batches_);
-  fusion::PlanPtr plan = plans_.find(batch.form);
+  fusion::PlanPtr plan;
+  {
+    const std::lock_guard lock(plan_mutex_);
+    batch.number();
+    plan = plans_.find(batch.form);
+  }
   known = plan != nullptr;
   if (!known) {
     std::vector<std::string> names;
@@ -173,7 +217,8 @@ fusion::PlanPtr Stream::plan_of(Batch& batch, bool& known) {
     const Limits& limits = runtime_.limits();
     const fusion::FusionLimits fusion{.buffers = static_cast<int>(limits.storage_buffers)};
     plan = make_plan(batch.graph(runtime_), std::move(names), fusion);
-    plans_.add(std::move(batch.form), plan);
+    const std::lock_guard lock(plan_mutex_);
+    plan = plans_.add(std::move(batch.form), std::move(plan));
   }
   // From here on the plan says what reads what; the batch's own list alone keeps storages.
   for (QueuedOp& op : batch.ops) {

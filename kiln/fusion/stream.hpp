@@ -1,5 +1,6 @@
 #pragma once
 #include <atomic>
+#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -10,11 +11,15 @@
 
 namespace kiln {
 
+class QueueRun;
 class TraceSpan;
 
 /// The queue of one opened device, in order. Operations wait here until somebody reads or until
-/// there are many. Then those whose results can still be read run, fused. Safe to use from
-/// several threads.
+/// there are many. Then those whose results can still be read run, fused.
+///
+/// Safe to use from several threads, and none waits for another without need. A reader takes out of
+/// the queue what its own thread queued and what the value needs. It does so under a lock, and runs
+/// it under none. It waits for another thread only where it reads what that one has taken.
 class Stream final : public RuntimeExtension {
  public:
   explicit Stream(Runtime& runtime) : runtime_(runtime) {}
@@ -34,14 +39,16 @@ class Stream final : public RuntimeExtension {
   /// reaches outside of them.
   Value view(std::string_view op, const Value& value, const Layout& layout);
 
-  /// Runs what is queued now. An error is kept with the results that it affects. Throws Error if a
-  /// rule calls it while the queue runs.
-  void drain();
-  void flush() override { drain(); }
-  /// Runs the queue if `storage` is still queued. Throws the error of computing it, if any.
+  /// Runs all that is queued now, whoever queued it. An error is kept with the results that it
+  /// affects. Throws Error if a rule calls it while the queue runs.
+  void flush() override { drain({.all = true}); }
+  /// The same, and waits for what other threads run.
+  void finish() override;
+  /// Computes `storage`, or waits for the thread that does. Throws the error of computing it, if
+  /// any.
   void settle(const Storage& storage);
 
-  /// What the last drain did.
+  /// What the drain that ended last did.
   [[nodiscard]] DrainReport last_drain() const;
 
   /// The queue runs when it has so many operations, or so many bytes of results.
@@ -62,20 +69,32 @@ class Stream final : public RuntimeExtension {
     DrainReport counts;
   };
 
-  std::size_t take(Batch& batch);
-  void run_batch(Batch& batch, std::size_t queued, TraceSpan& span);
+  /// What a drain takes of the queue: everything, or what this thread queued, `needed`, and what
+  /// those read.
+  struct Wanted {
+    bool all = false;
+    const Storage* needed = nullptr;
+  };
+  void drain(const Wanted& wanted);
+  std::size_t take(Batch& batch, const Wanted& wanted);
+  std::size_t look(std::uint64_t drain, const Wanted& wanted);
+  void run_batch(Batch& batch, std::size_t queued, const QueueRun& run, TraceSpan& span);
   [[noreturn]] void refuse_device(std::string_view op, const Runtime& other,
                                   std::string_view what) const;
   fusion::PlanPtr plan_of(Batch& batch, bool& known);
 
   Runtime& runtime_;
-  std::mutex queue_mutex_;
-  std::vector<QueuedOp> queue_;
-  std::uint64_t queued_bytes_ = 0;
   std::atomic<std::int64_t> handles_ = 0;
 
-  std::mutex drain_mutex_;  // guards what follows; taken before queue_mutex_
-  std::uint64_t batches_ = 0;
+  // No lock is held while rules run, anything is planned or launched, or another one is taken.
+  std::mutex queue_mutex_;  // guards what follows, and what storages note of `asked`
+  std::vector<QueuedOp> queue_;
+  std::uint64_t queued_bytes_ = 0;
+  std::uint64_t drains_ = 0;
+  std::vector<std::uint64_t> running_;  // drains by number
+  std::condition_variable ended_;
+
+  std::mutex plan_mutex_;  // guards what follows, and what storages note of `batch`
   fusion::PlanCache plans_{most_plan_bytes};
 
   mutable std::mutex report_mutex_;

@@ -54,7 +54,7 @@ Device Device::fallback(Flag allowed) const {
 }
 
 void Device::synchronize() const {
-  flush();
+  runtime_->flush_extensions(&RuntimeExtension::finish);
   runtime_->synchronize();
 }
 

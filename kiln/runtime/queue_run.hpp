@@ -1,4 +1,6 @@
 #pragma once
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -7,8 +9,8 @@
 
 namespace kiln {
 
-/// One run of a queue, known to every thread that works for it. It calls rules while it holds the
-/// queue's lock, so a rule that read a queued tensor would wait for itself.
+/// One run of a queue, known to every thread that works for it. It calls rules, and a rule that
+/// read a queued tensor would wait for itself.
 class QueueRun {
  public:
   QueueRun() = default;
@@ -30,8 +32,16 @@ class QueueRun {
     QueueRun* before_;
   };
 
+  /// For runtimes: one more launch or buffer, which counts for the run that this thread works for.
+  static void count_launch() { count(&QueueRun::launches_); }
+  static void count_allocation() { count(&QueueRun::allocations_); }
+  [[nodiscard]] std::uint64_t launches() const { return launches_.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::uint64_t allocations() const {
+    return allocations_.load(std::memory_order_relaxed);
+  }
+
   /// Keeps an object whose destructor is another library's code until this object ends, which is
-  /// after the lock and every Scope.
+  /// after the run's work and every Scope.
   void leave(std::shared_ptr<void> owner) noexcept {
     try {
       const std::lock_guard lock(mutex_);
@@ -42,8 +52,14 @@ class QueueRun {
   }
 
  private:
+  using Count = std::atomic<std::uint64_t>;
+  static void count(Count QueueRun::* of) {
+    if (working_for != nullptr) (working_for->*of).fetch_add(1, std::memory_order_relaxed);
+  }
   static inline thread_local constinit QueueRun* working_for = nullptr;
 
+  Count launches_ = 0;
+  Count allocations_ = 0;
   std::mutex mutex_;
   std::vector<std::shared_ptr<void>> owners_;
 };

@@ -10,13 +10,13 @@ RuntimeExtension& Runtime::extension(const void* tag, MakeExtension make) {
   return *extensions_.emplace_back(tag, make(*this)).second;
 }
 
-void Runtime::flush_extensions() {
+void Runtime::flush_extensions(void (RuntimeExtension::*how)()) {
   std::vector<RuntimeExtension*> all;  // they stay as long as the runtime
   {
     const std::lock_guard lock(extensions_mutex_);
     for (const auto& [key, extension] : extensions_) all.push_back(extension.get());
   }
-  for (RuntimeExtension* extension : all) extension->flush();
+  for (RuntimeExtension* extension : all) (extension->*how)();
 }
 
 }  // namespace kiln

@@ -81,8 +81,10 @@ class RuntimeExtension {
   RuntimeExtension(const RuntimeExtension&) = delete;
   RuntimeExtension& operator=(const RuntimeExtension&) = delete;
   virtual ~RuntimeExtension() = default;
-  /// Hands what is queued to the runtime.
+  /// Hands what is queued to the runtime. Other threads may be about to hand over more.
   virtual void flush() {}
+  /// The same, and waits for what other threads hand over.
+  virtual void finish() { flush(); }
 };
 
 /// One opened device. Work is done in the order of the calls; nothing waits but `read(...).get()`
@@ -149,8 +151,8 @@ class Runtime : public std::enable_shared_from_this<Runtime> {
     };
     return static_cast<T&>(extension(&tag, make));
   }
-  /// Has every extension hand over what it has queued.
-  void flush_extensions();
+  /// Has every extension hand over what it has queued, by `flush` or `finish`.
+  void flush_extensions(void (RuntimeExtension::*how)() = &RuntimeExtension::flush);
 
  protected:
   /// For destructors: compiled kernels must go before the device they were compiled on.

@@ -1,11 +1,13 @@
 // Reading while a queue runs: refused to who works for the queue, on whichever thread; others wait.
 #include <condition_variable>
 #include <functional>
+#include <future>
 #include <mutex>
 #include <thread>
 
 #include "kiln/autodiff/test_support.hpp"
 #include "kiln/runtime/cpu/cpu.hpp"
+#include "kiln/runtime/queue_run.hpp"
 #include "kiln/tensor/apply.hpp"
 
 namespace kiln {
@@ -130,6 +132,55 @@ TEST(QueueReads, AnUnrelatedLoopOfSeveralThreadsMayRead) {
       got[static_cast<std::size_t>(i)] = apply(Square{}, x).to_vector();
   });
   for (const auto& each : got) EXPECT_EQ(each, values(apply(Square{}, x)));
+}
+
+/// x times `factor`: another kernel for each. While a queue runs, its rule calls what the test
+/// asks for.
+struct Times {
+  static constexpr std::string_view name = "times";
+  static constexpr std::array inputs = {"x"};
+  using layers = Layers<Cube, Fusion>;
+  int factor = 1;
+
+  static std::function<void()>& call() {
+    static std::function<void()> function;
+    return function;
+  }
+  static TensorSpec output(const TensorSpec& x) { return x; }
+  [[nodiscard]] webgpu::Launch webgpu_kernel(const Operand&, const Operand& out) const {
+    if (QueueRun::current() != nullptr) call()();
+    return {.source = KernelSource::wgsl(R"({{ bindings }}
+@compute @workgroup_size({{ workgroup_size_x }})
+fn main(@builtin(global_invocation_id) at: vec3<u32>) {
+  if (at.x < params.count) { store_out(at.x, x[at.x] * )" +
+                                         std::to_string(factor) + "); }\n}\n"),
+            .workgroup = {64, 1, 1},
+            .params = {{"count", out.shape().elements()}},
+            .grid = {ceil_div(out.shape().elements(), 64), 1, 1}};
+  }
+};
+
+TEST(WgslQueueReads, OfKnownKernelsDoNotWaitForOneThatAnotherThreadMakes) {
+  const AnyTensor x = make_wave({5}, 0, DType::f32, test::device().lazy());
+  const std::vector<float> squares = values(apply(Square{}, x));
+  for (const int held_up : {1, 2}) {  // the rule is asked by the planner first, then for the launch
+    std::promise<void> inside;
+    std::promise<void> gate;
+    int asked = 0;
+    Times::call() = [&, open = gate.get_future().share()] {
+      if (++asked != held_up) return;
+      inside.set_value();
+      open.wait();
+    };
+    auto theirs =
+        std::async(std::launch::async, [&] { return values(apply(Times{2 + held_up}, x)); });
+    inside.get_future().wait();
+    auto ours = std::async(std::launch::async, [&] { return values(apply(Square{}, x)); });
+    EXPECT_EQ(ours.wait_for(std::chrono::seconds(20)), std::future_status::ready);  // or a failure
+    gate.set_value();
+    EXPECT_EQ(ours.get(), squares);
+    EXPECT_EQ(theirs.get()[1], values(x)[1] * static_cast<float>(2 + held_up));
+  }
 }
 
 }  // namespace

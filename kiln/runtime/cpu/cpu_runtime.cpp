@@ -11,7 +11,6 @@
 
 #include "kiln/runtime/cpu/cpu.hpp"
 #include "kiln/runtime/cpu/parallel.hpp"
-#include "kiln/runtime/queue_run.hpp"
 #include "kiln/support/error.hpp"
 
 namespace kiln::cpu {
@@ -96,7 +95,7 @@ class AdoptedBuffer final : public HostBuffer {
   }
   AdoptedBuffer(const AdoptedBuffer&) = delete;
   AdoptedBuffer& operator=(const AdoptedBuffer&) = delete;
-  /// The owner's end is somebody else's code: not while the queue is locked.
+  /// The owner's end is somebody else's code: not while the queue runs.
   ~AdoptedBuffer() override {
     if (QueueRun* run = QueueRun::current()) run->leave(std::move(owner_));
   }
@@ -122,9 +121,10 @@ BufferPtr CpuRuntime::allocate(std::uint64_t bytes) {
     throw OutOfMemoryError(fmt::format("cpu: {} bytes in one buffer were asked for; \"{}\" has {}",
                                        bytes, adapter_, limits_.buffer_bytes));
   }
-  const std::uint64_t size = size_class(bytes, limits_.buffer_bytes);
+  auto memory = obtain(size_class(bytes, limits_.buffer_bytes));
+  QueueRun::count_allocation();
   return std::make_shared<PooledBuffer>(std::static_pointer_cast<CpuRuntime>(shared_from_this()),
-                                        obtain(size),
+                                        std::move(memory),
                                         next_id_.fetch_add(1, std::memory_order_relaxed));
 }
 

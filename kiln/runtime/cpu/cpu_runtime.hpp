@@ -7,6 +7,7 @@
 
 #include "kiln/runtime/host_memory.hpp"
 #include "kiln/runtime/memory_pool.hpp"
+#include "kiln/runtime/queue_run.hpp"
 #include "kiln/runtime/runtime.hpp"
 #include "kiln/runtime/trace_log.hpp"
 
@@ -73,6 +74,7 @@ class CpuRuntime final : public Runtime {
   template <class F>
   void run(std::string_view label, const F& f) {
     launches_.fetch_add(1, std::memory_order_relaxed);
+    QueueRun::count_launch();
     if (!timed_ && !Trace::recording()) return f();
     const std::uint64_t begin = host_nanoseconds();
     f();

@@ -2,6 +2,7 @@
 
 #include <typeinfo>
 
+#include "kiln/runtime/queue_run.hpp"
 #include "kiln/runtime/webgpu/webgpu_runtime.hpp"
 #include "kiln/support/error.hpp"
 
@@ -56,6 +57,7 @@ void WebGpuRuntime::launch(const CompiledKernelPtr& kernel, std::span<const Bind
   gpu_->check();
   record(pipeline, operands, metadata, grid);
   ++launches_;
+  QueueRun::count_launch();
 }
 
 void WebGpuRuntime::record(const Pipeline& kernel, std::span<const Operand> operands,

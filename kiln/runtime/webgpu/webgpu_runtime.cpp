@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <typeinfo>
 
+#include "kiln/runtime/queue_run.hpp"
 #include "kiln/runtime/webgpu/probe.hpp"
 #include "kiln/support/error.hpp"
 
@@ -55,6 +56,7 @@ BufferPtr WebGpuRuntime::allocate(std::uint64_t bytes) {
   }
   const auto usage = WGPUBufferUsage_Storage | WGPUBufferUsage_CopySrc | WGPUBufferUsage_CopyDst;
   MemoryPtr memory = obtain(pool_, bytes, limit, usage);
+  QueueRun::count_allocation();
   return std::make_shared<WebGpuBuffer>(std::static_pointer_cast<WebGpuRuntime>(shared_from_this()),
                                         std::move(memory));
 }
