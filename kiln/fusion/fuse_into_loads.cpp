@@ -11,28 +11,25 @@ constexpr int cheap_nodes = 16;
 constexpr std::int64_t few_elements = 1 << 16;
 constexpr std::size_t most_readers = 4;
 
-class Pass {
+class IntoLoads : Pass {
  public:
-  Pass(Graph graph, const FusionLimits& limits)
-      : graph_(std::move(graph)), limits_(limits), links_(graph_) {}
+  using Pass::Pass;
 
   Graph run() && {
-    for (const Node& producer : graph_.nodes) {
+    for (const Node& producer : graph.nodes) {
       if (!std::holds_alternative<Elementwise>(producer.work)) continue;
       const std::vector<std::int32_t> values = producer.out;
       for (const std::int32_t value : values) move_into_readers(value);
     }
-    return settle_order(std::move(graph_));
+    return std::move(*this).settled();
   }
 
  private:
-  Node& node(std::int32_t n) { return graph_.nodes[static_cast<std::size_t>(n)]; }
-
   /// Has every reader of `value` compute it, so that nobody stores it.
   void move_into_readers(std::int32_t value) {
-    const std::int32_t producer = links_.producer(value);
-    const std::vector<std::int32_t> readers = links_.consumers(value);
-    if (graph_.values[static_cast<std::size_t>(value)].held || readers.empty() ||
+    const std::int32_t producer = links.producer(value);
+    const std::vector<std::int32_t> readers = links.consumers(value);
+    if (graph.values[static_cast<std::size_t>(value)].held || readers.empty() ||
         readers.size() > most_readers || !worth_it(node(producer), value, readers.size()))
       return;
     std::vector<Node> rewritten;
@@ -42,9 +39,9 @@ class Pass {
       rewritten.push_back(std::move(*with_it));
     }
     for (std::size_t i = 0; i < readers.size(); ++i) {
-      links_.unlink(graph_, readers[i]);
+      links.unlink(graph, readers[i]);
       node(readers[i]) = std::move(rewritten[i]);
-      links_.link(graph_, readers[i]);
+      links.link(graph, readers[i]);
     }
     forget(producer, value);
   }
@@ -58,9 +55,9 @@ class Pass {
     for (std::size_t i = 0; i < producer.in.size(); ++i) {
       const Use& use = producer.in[i];
       if (body.uses(root, static_cast<int>(i)))
-        in += static_cast<double>(bytes_reached(graph_, use));
+        in += static_cast<double>(bytes_reached(graph, use));
     }
-    const TensorSpec& spec = graph_.spec(value);
+    const TensorSpec& spec = graph.spec(value);
     const double out = static_cast<double>(dispatch::bytes_of(spec));
     const auto n = static_cast<double>(readers);
     const double saved = producer.out.size() == 1 ? in : 0;
@@ -72,11 +69,11 @@ class Pass {
     Node out = node(reader);
     out.records = joined(node(producer).records, out.records);
     if (auto* work = std::get_if<Elementwise>(&out.work)) {
-      auto built = computing(out.in, producer, value, work->body, dtypes_of(graph_, out.out));
+      auto built = computing(out.in, producer, value, work->body, dtypes_of(graph, out.out));
       if (!built) return std::nullopt;
       work->body = std::move(built->body);
       out.in = std::move(built->in);
-      return within(limits_, out, work->body) ? std::optional(std::move(out)) : std::nullopt;
+      return within(limits, out, work->body) ? std::optional(std::move(out)) : std::nullopt;
     }
     auto* work = std::get_if<Reduce>(&out.work);
     if (work == nullptr) return std::nullopt;
@@ -91,7 +88,7 @@ class Pass {
     out.in = std::move(built->in);
     work->finish.first = out.in.size();
     out.in.insert(out.in.end(), after.begin(), after.end());
-    return within(limits_, out, work->before) ? std::optional(std::move(out)) : std::nullopt;
+    return within(limits, out, work->before) ? std::optional(std::move(out)) : std::nullopt;
   }
 
   /// `body` over `in`, where what makes `value` is put in place of reading it. A null body is its
@@ -99,7 +96,7 @@ class Pass {
   std::optional<BodyBuilder::Built> computing(const std::vector<Use>& in, std::int32_t producer,
                                               std::int32_t value, const BoundBody& body,
                                               const std::vector<DType>& out) {
-    BodyBuilder builder(graph_);
+    BodyBuilder builder(graph);
     std::vector<std::int32_t> arguments;
     for (const Use& use : in) {
       if (use.value != value) {
@@ -127,20 +124,20 @@ class Pass {
       if (!seen) return std::nullopt;
       arguments.push_back(builder.input({use.value, *seen}));
     }
-    const auto results = builder.add(work.body, arguments, dtypes_of(graph_, producer.out));
+    const auto results = builder.add(work.body, arguments, dtypes_of(graph, producer.out));
     return results[static_cast<std::size_t>(std::ranges::find(producer.out, value) -
                                             producer.out.begin())];
   }
 
   /// Takes `value` away from what the producer stores.
   void forget(std::int32_t producer, std::int32_t value) {
-    links_.unlink(graph_, producer);
+    links.unlink(graph, producer);
     Node& n = node(producer);
-    BodyBuilder builder(graph_);
+    BodyBuilder builder(graph);
     std::vector<std::int32_t> in;
     for (const Use& use : n.in) in.push_back(builder.input(use));
     const auto results =
-        builder.add(std::get<Elementwise>(n.work).body, in, dtypes_of(graph_, n.out));
+        builder.add(std::get<Elementwise>(n.work).body, in, dtypes_of(graph, n.out));
     std::vector<std::int32_t> roots;
     std::vector<std::int32_t> out;
     for (std::size_t i = 0; i < n.out.size(); ++i) {
@@ -154,18 +151,14 @@ class Pass {
     BodyBuilder::Built built = builder.finish(roots);
     std::get<Elementwise>(n.work).body = std::move(built.body);
     n.in = std::move(built.in);
-    links_.link(graph_, producer);
+    links.link(graph, producer);
   }
-
-  Graph graph_;
-  const FusionLimits& limits_;
-  Links links_;
 };
 
 }  // namespace
 
 Graph fuse_into_loads(Graph graph, const FusionLimits& limits) {
-  return Pass(std::move(graph), limits).run();
+  return IntoLoads(std::move(graph), limits).run();
 }
 
 }  // namespace kiln::fusion

@@ -13,24 +13,21 @@ struct Store {
   int buffers = 0;  ///< bound for what comes before the finish, results left out
 };
 
-class Pass {
+class IntoStores : Pass {
  public:
-  Pass(Graph graph, const FusionLimits& limits)
-      : graph_(std::move(graph)), limits_(limits), links_(graph_) {}
+  using Pass::Pass;
 
   Graph run() && {
     bool changed = true;
     while (changed) {
       changed = false;
-      for (std::size_t n = 0; n < graph_.nodes.size(); ++n)
+      for (std::size_t n = 0; n < graph.nodes.size(); ++n)
         changed = give_away(static_cast<std::int32_t>(n)) || changed;
     }
-    return settle_order(std::move(graph_));
+    return std::move(*this).settled();
   }
 
  private:
-  Node& node(std::int32_t n) { return graph_.nodes[static_cast<std::size_t>(n)]; }
-
   std::optional<Store> store_of(std::int32_t n) {
     if (auto* reduce = std::get_if<Reduce>(&node(n).work)) {
       return Store{{reduce->result}, &reduce->finish, static_cast<int>(inputs_before(n))};
@@ -54,14 +51,14 @@ class Pass {
     // The last producer first: the others' results are there when it stores.
     std::vector<std::int32_t> producers;
     for (const Use& use : node(consumer).in) {
-      if (const std::int32_t p = links_.producer(use.value); p >= 0) producers.push_back(p);
+      if (const std::int32_t p = links.producer(use.value); p >= 0) producers.push_back(p);
     }
     std::ranges::sort(producers, std::greater<>());
     return std::ranges::any_of(producers, [&](std::int32_t producer) {
       const auto store = store_of(producer);
       return store && store->results[0].shape.elements() == work->shape.elements() &&
-             reads_in_order(graph_, node(consumer), node(producer)) &&
-             !links_.detour(graph_, producer, consumer) && merge(producer, *store, consumer);
+             reads_in_order(graph, node(consumer), node(producer)) &&
+             !links.detour(graph, producer, consumer) && merge(producer, *store, consumer);
     });
   }
 
@@ -69,22 +66,22 @@ class Pass {
     const Node& p = node(producer);
     const Node& c = node(consumer);
     const std::size_t first = inputs_before(producer);
-    BodyBuilder builder(graph_);
+    BodyBuilder builder(graph);
     std::vector<std::int32_t> p_out{builder.value(store.results[0].dtype)};
     if (store.finish->body.body != nullptr) {
       std::vector<std::int32_t> in = p_out;
       for (std::size_t i = first; i < p.in.size(); ++i) in.push_back(builder.input(p.in[i]));
-      p_out = builder.add(store.finish->body, in, dtypes_of(graph_, p.out));
+      p_out = builder.add(store.finish->body, in, dtypes_of(graph, p.out));
     }
-    auto both = join(graph_, links_, builder, producer, p_out, consumer, store.results[0].shape);
+    auto both = join(graph, links, builder, producer, p_out, consumer, store.results[0].shape);
     if (!both) return false;
     BodyBuilder::Built built = builder.finish(both->roots);
-    if (store.buffers + static_cast<int>(built.in.size() + both->out.size()) > limits_.buffers ||
-        !within(limits_, built.body)) {
+    if (store.buffers + static_cast<int>(built.in.size() + both->out.size()) > limits.buffers ||
+        !within(limits, built.body)) {
       return false;
     }
-    links_.unlink(graph_, producer);
-    links_.unlink(graph_, consumer);
+    links.unlink(graph, producer);
+    links.unlink(graph, consumer);
     Node& merged = node(producer);
     merged.records = joined(p.records, c.records);
     merged.in.resize(first);
@@ -92,20 +89,16 @@ class Pass {
     merged.out = std::move(both->out);
     *store.finish = {std::move(built.body), first};
     node(consumer) = {node(consumer).records, Elementwise{}, {}, {}};
-    links_.link(graph_, producer);
-    links_.joined(producer, consumer, producer);
+    links.link(graph, producer);
+    links.joined(producer, consumer, producer);
     return true;
   }
-
-  Graph graph_;
-  const FusionLimits& limits_;
-  Links links_;
 };
 
 }  // namespace
 
 Graph fuse_into_stores(Graph graph, const FusionLimits& limits) {
-  return Pass(std::move(graph), limits).run();
+  return IntoStores(std::move(graph), limits).run();
 }
 
 }  // namespace kiln::fusion

@@ -6,6 +6,7 @@
 #include <functional>
 #include <iterator>
 #include <queue>
+#include <ranges>
 
 #include "kiln/scalar/infer.hpp"
 
@@ -360,6 +361,16 @@ Graph settle_order(Graph graph) {
     }
     ordered.push_back(std::move(graph.nodes[at(n)]));
   }
+  // Nor is what made only their inputs.
+  std::vector<char> needed;
+  for (const ValueInfo& value : graph.values) needed.push_back(value.held ? 1 : 0);
+  for (Node& node : std::views::reverse(ordered)) {
+    const auto is_needed = [&](std::int32_t value) { return needed[at(value)] != 0; };
+    if (std::ranges::none_of(node.out, is_needed)) node.out.clear();
+    if (node.out.empty()) continue;
+    for (const Use& use : node.in) needed[at(use.value)] = 1;
+  }
+  std::erase_if(ordered, [](const Node& node) { return node.out.empty(); });
   graph.nodes = std::move(ordered);
   return graph;
 }

@@ -126,8 +126,20 @@ bool within(const FusionLimits& limits, const BoundBody& body);
 /// Whether `node` may bind its operands besides.
 bool within(const FusionLimits& limits, const Node& node, const BoundBody& body);
 
-/// Drops nodes without outputs, and puts producers before consumers again, else in the order of
-/// their last records.
+/// Drops nodes whose results nobody needs, and puts producers before consumers again, else in the
+/// order of their last records.
 Graph settle_order(Graph graph);
+
+/// What a pass works on.
+struct Pass {
+  Pass(Graph from, const FusionLimits& within) : graph(std::move(from)), limits(within) {}
+
+  Node& node(std::int32_t n) { return graph.nodes[at(n)]; }
+  Graph settled() && { return settle_order(std::move(graph)); }
+
+  Graph graph;
+  const FusionLimits& limits;
+  Links links{graph};
+};
 
 }  // namespace kiln::fusion

@@ -224,6 +224,24 @@ TEST(Stream, ANameThatACallerMakesUpIsKeptWithItsCall) {
   }
 }
 
+TEST(Stream, WhatMadeOnlyInputsThatNoBodyReadsIsNotRun) {
+  const Value x = given({1, 2}, {2});
+  int calls = 0;
+  const auto counted = [&] {
+    const LaunchFunction run = [&](webgpu::Client&, std::span<const RawTensor> in) {
+      ++calls;
+      return std::vector{in[0]};
+    };
+    return Stream::of(lazy().runtime())
+        .launch("counted", lazy(), {&x, 1}, {&x.spec(), 1}, run)
+        .front();
+  };
+  const auto first = [](Expr a, Expr) { return a; };
+  EXPECT_THAT(read(twice(apply("first", first, {x, twice(counted())}))), ElementsAre(2, 4));
+  EXPECT_EQ(calls, 0);
+  EXPECT_THAT(ops_of(inspect(lazy())), ElementsAre("first", "twice"));
+}
+
 TEST(Stream, AnEagerDeviceThrowsAtTheCall) {
   const Value x = given({1, 2}, {2});
   const auto call = [&](const Device& on) {
