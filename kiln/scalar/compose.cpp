@@ -54,6 +54,14 @@ std::vector<std::int32_t> Composer::add(std::string_view op, const Body& body,
     const bool is_input = body.graph->nodes()[root].op == Opcode::input;
     const bool exact = types.nodes[root] == out[r] && (out[r] != DType::f16 || is_input);
     if (exact) continue;
+    // A number alone has no dtype by itself. Behind a cast it would be taken for an f32, which has
+    // not every integer.
+    const ExprGraph::Node made = graph_.node(results[r]);
+    const bool whole = out[r] == DType::i32 || out[r] == DType::u32;
+    if (whole && made.op == Opcode::param && !types.nodes[root]) {
+      results[r] = graph_.intern({.op = Opcode::param, .args = made.args, .dtype = out[r]});
+      continue;
+    }
     results[r] = graph_.intern({.op = Opcode::cast, .args = {results[r], -1, -1}, .dtype = out[r]});
   }
   return results;

@@ -73,7 +73,7 @@ class ExprGraph {
     std::array<std::int32_t, 3> args{
         -1, -1, -1};           ///< node ids; of `input` and `param`: args[0] is the slot
     double value = 0;          ///< of `constant`
-    DType dtype = DType::f32;  ///< of `cast`: the target
+    DType dtype = DType::f32;  ///< of `cast`: the target; of `param`: f32, or the one it must have
     /// Tells constants apart by their bits: -0 is not 0, and NaN equals itself.
     friend bool operator==(const Node& a, const Node& b) {
       return a.op == b.op && a.args == b.args && a.dtype == b.dtype &&

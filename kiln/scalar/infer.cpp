@@ -74,6 +74,9 @@ class Inference {
       const ExprGraph::Node& node = body_.graph->nodes()[i];
       if (node.op == Opcode::input) {
         types_.nodes[i] = inputs[static_cast<std::size_t>(node.args[0])];
+      } else if (node.op == Opcode::param && node.dtype != DType::f32) {
+        settle(static_cast<std::int32_t>(i), node.dtype);
+        types_.nodes[i] = node.dtype;
       } else if (node.op != Opcode::param && node.op != Opcode::constant) {
         types_.nodes[i] = result(node);
       }

@@ -76,12 +76,12 @@ class Tape::Builder {
     if (types_.nodes[i]) return values_[i];
     const ExprGraph::Node& node = body_.graph->node(id);
     if (node.op == Opcode::constant) return constant(node.value, lane_of(wanted));
-    if (node.op == Opcode::param) return at(Place::word, static_cast<std::size_t>(node.args[0]));
     return value(node, wanted);
   }
 
   Ref value(const ExprGraph::Node& node, DType dtype) {
     if (node.op == Opcode::input) return input(static_cast<std::size_t>(node.args[0]));
+    if (node.op == Opcode::param) return at(Place::word, static_cast<std::size_t>(node.args[0]));
     const DType otherwise = node.op == Opcode::cast || dtype == DType::boolean ? DType::f32 : dtype;
     const DType meet = operand_dtype(node, types_, otherwise);
     if (node.op == Opcode::cast) return cast(operand(node.args[0], meet), meet, node.dtype);

@@ -68,6 +68,10 @@ class Printer {
         names_[i] = inputs_[static_cast<std::size_t>(nodes[i].args[0])];
         continue;
       }
+      if (nodes[i].op == Opcode::param) {
+        names_[i] = param(nodes[i]);
+        continue;
+      }
       names_[i] = fmt::format("{}{}", temp_prefix_, i);
       out_.statements +=
           fmt::format("  let {} = {};\n", names_[i], text(nodes[i], *types_.nodes[i]));
@@ -78,11 +82,15 @@ class Printer {
   }
 
  private:
+  [[nodiscard]] std::string param(const ExprGraph::Node& node) const {
+    return fmt::format("{}{}", param_prefix_, node.args[0]);
+  }
+
   std::string operand(std::int32_t id, DType wanted) {
     if (types_.nodes[static_cast<std::size_t>(id)]) return names_[static_cast<std::size_t>(id)];
     const ExprGraph::Node& node = body_.graph->node(id);
     if (node.op == Opcode::constant) return literal(op_, node.value, wanted);
-    if (node.op == Opcode::param) return fmt::format("{}{}", param_prefix_, node.args[0]);
+    if (node.op == Opcode::param) return param(node);
     return text(node, wanted);
   }
 

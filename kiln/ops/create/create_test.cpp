@@ -1,5 +1,6 @@
 #include "kiln/ops/create/create.hpp"
 
+#include "kiln/ops/compare/compare.hpp"
 #include "kiln/ops/elementwise/elementwise.hpp"
 #include "kiln/ops/reduce/reduce.hpp"
 #include "kiln/ops/test_support.hpp"
@@ -267,6 +268,19 @@ TEST(Create, LikeTakesShapeDtypeAndDevice) {
   const AnyTensor i = tensor({1, 2}, device());
   EXPECT_THAT(full_like(i, -7).to_vector<std::int32_t>(), ElementsAre(-7, -7));
   EXPECT_THROW((void)full_like(i, 0.5), DTypeError);
+}
+
+TEST(Create, FilledIntegersStayExactAmongOtherOperations) {
+  const AnyTensor i = full({2}, 16777217, DType::i32, device());
+  const AnyTensor x = tensor({0, -1}, device());
+  EXPECT_THAT((i + x).to_vector<std::int32_t>(), ElementsAre(16777217, 16777216));
+  EXPECT_THAT((i - full({2}, 1, DType::i32, device())).to_vector<std::int32_t>(), Each(16777216));
+  EXPECT_THAT((i / full({2}, 2, DType::i32, device())).to_vector<std::int32_t>(), Each(8388608));
+  EXPECT_THAT((i == 16777217).to_vector<bool>(), Each(true));
+  EXPECT_THAT(sum(i).to_vector<std::int32_t>(), ElementsAre(33554434));
+  EXPECT_THAT(values(cast(i, DType::f32) - 16777216), Each(0)) << "the nearest f32";
+  const AnyTensor u = full({2}, 4294967295.0, DType::u32, device());
+  EXPECT_THAT((u - 1).to_vector<std::uint32_t>(), Each(4294967294U));
 }
 
 TEST(Create, LargeCountsFoldTheirGrid) {
