@@ -2,7 +2,7 @@
 /// All of kiln.
 #include "kiln/autodiff/gradients.hpp"
 #include "kiln/dispatch/client.hpp"
-#include "kiln/dispatch/cpu_kernel.hpp"
+#include "kiln/dispatch/host/cpu_kernel.hpp"
 #include "kiln/fusion/inspect.hpp"
 #include "kiln/ops/compare/compare.hpp"
 #include "kiln/ops/create/create.hpp"

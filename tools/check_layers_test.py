@@ -36,6 +36,20 @@ class CheckLayers(unittest.TestCase):
     def test_refuses_a_file_in_an_unknown_stage(self):
         self.assertEqual(faults({"kiln/misc/a.cpp": ""}), ["kiln/misc/a.cpp:1: unknown stage misc"])
 
+    def test_rooms_of_a_stage_are_reached_through_the_door_alone(self):
+        text = '#include "kiln/dispatch/wgsl/a.hpp"\n'
+        for name in ("kiln/dispatch/wgsl/a.cpp", "kiln/dispatch/backends.cpp"):
+            self.assertEqual(faults({name: text}), [])
+        for name in ("kiln/dispatch/kernel.cpp", "kiln/dispatch/host/a.hpp"):
+            self.assertEqual(
+                faults({name: text}),
+                [f"{name}:1: kiln/dispatch/wgsl/a.hpp is for dispatch/wgsl/ alone; "
+                 "kiln/dispatch/backends.cpp is the door to it"])
+        self.assertEqual(
+            faults({"kiln/fusion/a.cpp": text}),
+            ["kiln/fusion/a.cpp:1: kiln/dispatch/wgsl/a.hpp is for dispatch/wgsl/ alone"])
+        self.assertEqual(faults({"kiln/ops/a.hpp": '#include "kiln/dispatch/host/a.hpp"\n'}), [])
+
     def test_refuses_the_umbrella_inside_the_library_but_lets_it_include_all(self):
         self.assertEqual(faults({"kiln/kiln.hpp": '#include "kiln/check/a.hpp"\n'}), [])
         self.assertEqual(

@@ -11,12 +11,12 @@ using test::values;
 
 AnyTensor step(const AnyTensor& x) {
   static const BodyPtr body = body_of([](Expr v) { return tanh(v) * 1.5 + v * v * 0.01; });
-  return run_elementwise("step", body, {}, std::array{x});
+  return apply_elementwise("step", body, {}, std::array{x});
 }
 
 AnyTensor product(const AnyTensor& a, const AnyTensor& b) {
   static const BodyPtr body = body_of([](Expr x, Expr y) { return x * y; });
-  return run_elementwise("product", body, {}, std::array{a, b});
+  return apply_elementwise("product", body, {}, std::array{a, b});
 }
 
 constexpr std::int64_t elements = 1 << 16;

@@ -3,7 +3,7 @@
 #include <map>
 
 #include "kiln/autodiff/node.hpp"
-#include "kiln/dispatch/metadata.hpp"
+#include "kiln/dispatch/words.hpp"
 #include "kiln/scalar/infer.hpp"
 #include "kiln/support/error.hpp"
 
@@ -11,7 +11,7 @@ namespace kiln {
 namespace {
 
 /// What an elementwise node was made from.
-struct Elementwise {
+struct NodeSource {
   std::string_view op;
   BodyPtr body;
   std::vector<double> params;
@@ -52,7 +52,7 @@ bool any_root_uses(const Body& body, std::size_t input) {
 
 std::shared_ptr<void> save(const void* op, const Saver& saver, std::span<const AnyTensor> in,
                            std::span<const AnyTensor> out) {
-  const auto& made = *static_cast<const Elementwise*>(op);
+  const auto& made = *static_cast<const NodeSource*>(op);
   std::uint32_t wanted = 0;
   for (std::size_t i = 0; i < in.size(); ++i) wanted |= std::uint32_t{in[i].tracked()} << i;
   auto saved = std::make_shared<Saved>();
@@ -65,7 +65,7 @@ std::shared_ptr<void> save(const void* op, const Saver& saver, std::span<const A
 
 /// Gradients of all wanted inputs in one launch, over the result's shape.
 void backward(const Node& node, std::span<const AnyTensor> grads, std::span<GradSlot> slots) {
-  const auto& made = *static_cast<const Elementwise*>(node.attributes.get());
+  const auto& made = *static_cast<const NodeSource*>(node.attributes.get());
   const auto& saved = *static_cast<const Saved*>(node.saved.get());
   const AnyTensor& grad = grads[0];
   std::vector<Value> in;
@@ -102,8 +102,8 @@ const GradRule rule{.bound = Bound::memory, .save = save, .backward = backward};
 
 }  // namespace
 
-AnyTensor run_elementwise(std::string_view op, const BodyPtr& body, std::vector<double> params,
-                          std::span<const AnyTensor> in) {
+AnyTensor apply_elementwise(std::string_view op, const BodyPtr& body, std::vector<double> params,
+                            std::span<const AnyTensor> in) {
   const Device device = common_device(op, {}, in);
   TensorSpec out;
   std::vector<DType> dtypes;
@@ -119,7 +119,7 @@ AnyTensor run_elementwise(std::string_view op, const BodyPtr& body, std::vector<
   for (std::size_t i = 0; i < params.size(); ++i)
     (void)dispatch::word_of(op, params[i], types.params[i]);  // refuses what the dtype has not
   std::shared_ptr<const void> attributes;
-  if (tracked) attributes = std::make_shared<Elementwise>(Elementwise{op, body, params});
+  if (tracked) attributes = std::make_shared<NodeSource>(NodeSource{op, body, params});
   return run({op, ElementwiseCall{body, std::move(params)}}, device, {&out, 1}, rule, in,
              attributes)
       .front();

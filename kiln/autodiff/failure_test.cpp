@@ -20,20 +20,18 @@ using ::testing::HasSubstr;
 Device lazy() { return test::device().lazy(); }
 
 AnyTensor mul(const AnyTensor& a, const AnyTensor& b) {
-  return run_elementwise("mul", body_of([](Expr x, Expr y) { return x * y; }), {},
-                         std::array{a, b});
+  return apply_elementwise("mul", body_of([](Expr x, Expr y) { return x * y; }), {},
+                           std::array{a, b});
 }
 AnyTensor square(const AnyTensor& a) {
-  return run_elementwise("square", body_of([](Expr x) { return x * x; }), {}, std::array{a});
+  return apply_elementwise("square", body_of([](Expr x) { return x * x; }), {}, std::array{a});
 }
 
 /// The result of an operation by hand that throws `error` when it runs.
 template <class E>
 AnyTensor failing(const TensorSpec& spec, const E& error) {
-  const LaunchFunction run = [error](webgpu::Client&,
-                                     std::span<const RawTensor>) -> std::vector<RawTensor> {
-    throw error;
-  };
+  const LaunchFunction run =
+      [error](Client&, std::span<const RawTensor>) -> std::vector<RawTensor> { throw error; };
   Stream& stream = Stream::of(lazy().runtime());
   return {stream.launch("failing", lazy(), {}, {&spec, 1}, run).front(), lazy()};
 }

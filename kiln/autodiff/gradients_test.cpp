@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 
 template <class F>
 AnyTensor elementwise(std::string_view name, F f, const std::vector<AnyTensor>& in) {
-  return run_elementwise(name, body_of(f), {}, in);
+  return apply_elementwise(name, body_of(f), {}, in);
 }
 AnyTensor mul(const AnyTensor& a, const AnyTensor& b) {
   return elementwise("mul", [](Expr x, Expr y) { return x * y; }, {a, b});

@@ -156,8 +156,8 @@ std::vector<AnyTensor> run(const OpRecord& record, const Device& device,
 
 /// An elementwise operation: dtype from the body, shape by broadcasting, gradient from the body's
 /// adjoint.
-AnyTensor run_elementwise(std::string_view op, const BodyPtr& body, std::vector<double> params,
-                          std::span<const AnyTensor> in);
+AnyTensor apply_elementwise(std::string_view op, const BodyPtr& body, std::vector<double> params,
+                            std::span<const AnyTensor> in);
 
 /// The device that the inputs share: with autodiff, and eager, if one of them is. Throws
 /// DeviceError that begins with `op` and names the devices where they differ.

@@ -16,7 +16,7 @@ AnyTensor mixed(const std::vector<AnyTensor>& in) {
     const std::int32_t root = graph.place(tanh(x(0) * x(1) + x(2) * x(3)));
     return make_body(graph, 4, 0, std::array{root});
   }();
-  return run_elementwise("mixed", body, {}, in);
+  return apply_elementwise("mixed", body, {}, in);
 }
 
 TEST(WgslPortable, GradientsThatBindTooManyBuffersAtOnceAreMadeInParts) {

@@ -12,7 +12,7 @@ namespace kiln::test {
 
 template <class T>
 AnyTensor make(const std::vector<T>& values, const Shape& shape, const Device& where = device()) {
-  const webgpu::Client client(where.shared_runtime(), "test");
+  const Client client(where.shared_runtime(), "test");
   return {Value(client.create(std::span<const T>(values), shape)), where};
 }
 

@@ -193,27 +193,26 @@ struct ByHand {
   static constexpr std::array inputs = {"x"};
   using layers = Layers<Cube, Fusion>;
   static TensorSpec output(const TensorSpec& x) { return x; }
-  static RawTensor webgpu_forward(webgpu::Client& client, const RawTensor& x,
-                                  const TensorSpec& out) {
+  static RawTensor webgpu_forward(Client& client, const RawTensor& x, const TensorSpec& out) {
     return Forward::run(client, x, out);
   }
   static AnyTensor reference(const AnyTensor& x) { return x * 1.0; }
 };
 
 struct OtherShape {
-  static RawTensor run(webgpu::Client& client, const RawTensor& x, const TensorSpec& out) {
+  static RawTensor run(Client& client, const RawTensor& x, const TensorSpec& out) {
     return client.empty({Shape{x.shape().elements()}, out.dtype});
   }
 };
 
 struct OtherDtype {
-  static RawTensor run(webgpu::Client& client, const RawTensor&, const TensorSpec& out) {
+  static RawTensor run(Client& client, const RawTensor&, const TensorSpec& out) {
     return client.zeros({out.shape, DType::i32});
   }
 };
 
 struct CopiesTooMuch {
-  static RawTensor run(webgpu::Client& client, const RawTensor& x, const TensorSpec& out) {
+  static RawTensor run(Client& client, const RawTensor& x, const TensorSpec& out) {
     RawTensor result = client.empty(out);
     client.launch(
         KernelSource::wgsl(
@@ -227,7 +226,7 @@ struct CopiesTooMuch {
 };
 
 struct ChangesInput {
-  static RawTensor run(webgpu::Client& client, const RawTensor& x, const TensorSpec& out) {
+  static RawTensor run(Client& client, const RawTensor& x, const TensorSpec& out) {
     RawTensor result = client.empty(out);
     client.copy(x, result);
     client.launch(
@@ -327,7 +326,7 @@ struct RefusesLate {
   static constexpr std::array inputs = {"x", "y"};
   using layers = Layers<Cube, Fusion>;
   static TensorSpec output(const TensorSpec& x, const TensorSpec&) { return x; }
-  static RawTensor webgpu_forward(webgpu::Client& client, const RawTensor& x, const RawTensor& y,
+  static RawTensor webgpu_forward(Client& client, const RawTensor& x, const RawTensor& y,
                                   const TensorSpec& out) {
     if (x.shape() != y.shape()) throw ShapeError("refuses_late: x and y must have one shape");
     RawTensor result = client.empty(out);
@@ -345,8 +344,7 @@ struct Unrepeatable {
   mutable int times = 0;
 
   static TensorSpec output(const TensorSpec& x) { return x; }
-  RawTensor webgpu_forward(webgpu::Client& client, const RawTensor& x,
-                           const TensorSpec& out) const {
+  RawTensor webgpu_forward(Client& client, const RawTensor& x, const TensorSpec& out) const {
     RawTensor result = client.empty(out);
     client.launch(
         KernelSource::wgsl(std::string(times++ == 0 ? "const by = 1.0;\n" : "const by = 2.0;\n") +

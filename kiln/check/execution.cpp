@@ -30,10 +30,10 @@ Device device_for(const Device& given, const Setup& setup) {
   return setup.tracked.empty() ? device.plain() : device.autodiff(setup.checkpointing);
 }
 
-class Execution {
+class OpRun {
  public:
-  Execution(const CheckedOp& op, const Device& device, const HostArrays& in,
-            const HostArrays& seeds, const Setup& setup)
+  OpRun(const CheckedOp& op, const Device& device, const HostArrays& in, const HostArrays& seeds,
+        const Setup& setup)
       : op_(op), in_(in), seeds_(seeds), setup_(setup), device_(device_for(device, setup)) {}
 
   Outcome run() && {
@@ -189,7 +189,7 @@ class Execution {
 
 Outcome execute(const CheckedOp& op, const Device& device, const HostArrays& in,
                 const HostArrays& seeds, const Setup& setup) {
-  return Execution(op, device, in, seeds, setup).run();
+  return OpRun(op, device, in, seeds, setup).run();
 }
 
 }  // namespace kiln::check

@@ -1,6 +1,7 @@
+#include "kiln/dispatch/check_results.hpp"
+
 #include <fmt/format.h>
 
-#include "kiln/dispatch/op_table.hpp"
 #include "kiln/support/error.hpp"
 
 namespace kiln::dispatch {

@@ -8,7 +8,7 @@
 #include "kiln/dispatch/raw_tensor.hpp"
 #include "kiln/kernel/launch.hpp"
 
-namespace kiln::webgpu {
+namespace kiln {
 
 /// Shapes and strides of several tensors in one u32 array, for kernels bound by hand: for each
 /// tensor its rank, its sizes, its strides and its offset, one tensor after the other.
@@ -82,4 +82,4 @@ class Client {
   std::string name_;
 };
 
-}  // namespace kiln::webgpu
+}  // namespace kiln

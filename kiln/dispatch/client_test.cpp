@@ -14,7 +14,7 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-webgpu::Client client() { return {device().shared_runtime(), "raw"}; }
+Client client() { return {device().shared_runtime(), "raw"}; }
 
 RawTensor create(const std::vector<float>& x, const Shape& shape) {
   return client().create(std::span<const float>(x), shape);
@@ -113,8 +113,7 @@ TEST(Client, RefusesWhatTheDeviceWouldNotSurvive) {
   EXPECT_THAT(refusal({1, 1, 1}, {x, {}}), HasSubstr("empty"));
   const Device other = webgpu::device({.f16 = false});
   EXPECT_THAT(
-      refusal({1, 1, 1},
-              {x, webgpu::Client(other.shared_runtime(), "other").empty({{1}, DType::f32})}),
+      refusal({1, 1, 1}, {x, Client(other.shared_runtime(), "other").empty({{1}, DType::f32})}),
       HasSubstr("another device"));
 }
 
@@ -140,8 +139,8 @@ TEST(Client, BuildInfoIsRankSizesStridesAndOffsetOfEach) {
   RawTensor part = x;
   part.layout = {.shape = {2}, .strides = {3}, .offset = 1};
   const std::vector<RawTensor> all{x, turned, part};
-  EXPECT_THAT(webgpu::build_info(all), ElementsAre(2, 2, 3, 3, 1, 0, 2, 3, 2, 1, 3, 0, 1, 2, 3, 1));
-  EXPECT_THAT(webgpu::build_info(std::vector{create({1}, {})}), ElementsAre(0, 0));
+  EXPECT_THAT(build_info(all), ElementsAre(2, 2, 3, 3, 1, 0, 2, 3, 2, 1, 3, 0, 1, 2, 3, 1));
+  EXPECT_THAT(build_info(std::vector{create({1}, {})}), ElementsAre(0, 0));
 }
 
 TEST(Client, BuildInfoServesAKernelThatReadsStrides) {
@@ -149,7 +148,7 @@ TEST(Client, BuildInfoServesAKernelThatReadsStrides) {
   x.layout = {.shape = {3, 2}, .strides = {1, 3}, .offset = 0};
   const RawTensor y = client().empty({{3, 2}, DType::f32});
   const std::vector<RawTensor> both{x, y};
-  const std::vector<std::uint32_t> numbers = webgpu::build_info(both);
+  const std::vector<std::uint32_t> numbers = build_info(both);
   const RawTensor info =
       client().create(std::span(numbers), {static_cast<std::int64_t>(numbers.size())});
   const std::string text =

@@ -4,8 +4,8 @@
 #include <string>
 #include <unordered_map>
 
+#include "kiln/dispatch/key.hpp"
 #include "kiln/dispatch/raw_tensor.hpp"
-#include "kiln/dispatch/spell.hpp"
 
 namespace kiln::dispatch {
 

@@ -1,255 +1,29 @@
-#include <fmt/format.h>
+#include "kiln/dispatch/kernel_op.hpp"
 
-#include <algorithm>
-
-#include "kiln/dispatch/bindings.hpp"
-#include "kiln/dispatch/client.hpp"
-#include "kiln/dispatch/cpu/kernel.hpp"
-#include "kiln/dispatch/elementwise.hpp"
-#include "kiln/dispatch/kernel_cache.hpp"
-#include "kiln/dispatch/kernel_store.hpp"
-#include "kiln/dispatch/op_table.hpp"
-#include "kiln/dispatch/operands.hpp"
-#include "kiln/support/error.hpp"
+#include "kiln/dispatch/backend.hpp"
+#include "kiln/dispatch/languages.hpp"
 
 namespace kiln::dispatch {
-namespace {
-
-/// One operation at given attributes, dtypes and layouts: all but the buffers and the Params.
-struct PreparedKernel : Prepared {
-  std::vector<std::uint32_t> words;
-  std::vector<RenderedLaunch::Patch> patches;
-  std::array<std::uint32_t, 3> grid{};
-  std::vector<TensorSpec> scratch;
-  std::vector<bool> dense;  ///< which inputs are copied unless they lie so
-  bool zeroed = false;
-  BodyPtr finish;  ///< keeps the address in the key taken
-  BodyTypes store_types;
-  std::size_t finish_word = 0;
-};
-
-std::string key_of(const OpTable& table, const void* op, std::span<const RawTensor> inputs,
-                   std::span<const TensorSpec> out, const FinishCode* finish) {
-  std::string key = finish == nullptr ? "k" : "f";
-  append_bytes(key, &table);
-  table.append_key(op, key);
-  for (const RawTensor& t : inputs) {
-    append_bytes(key, t.dtype);
-    append_layout(key, t.layout);
-  }
-  for (const TensorSpec& spec : out) append_spec(key, spec);
-  if (finish != nullptr) finish->append_key(key);
-  return key;
-}
-
-bool accepts(const Runtime& runtime, Language language) {
-  const auto all = runtime.languages();
-  return std::ranges::find(all, language) != all.end();
-}
-
-/// The first candidate in an accepted language that takes the operands; null if there is none.
-const webgpu::Launch* first_willing(const Runtime& runtime,
-                                    const std::vector<webgpu::Launch>& candidates) {
-  const auto at = std::ranges::find_if(candidates, [&](const webgpu::Launch& launch) {
-    return launch.declined.empty() && accepts(runtime, launch.source.language());
-  });
-  return at == candidates.end() ? nullptr : &*at;
-}
-
-const webgpu::Launch& choose(const OpTable& table, const Runtime& runtime,
-                             const std::vector<webgpu::Launch>& candidates) {
-  if (const webgpu::Launch* launch = first_willing(runtime, candidates)) return *launch;
-  std::string reasons;
-  std::vector<Language> offered;
-  for (const webgpu::Launch& candidate : candidates) {
-    offered.push_back(candidate.source.language());
-    if (accepts(runtime, offered.back())) reasons += "\n  " + candidate.declined;
-  }
-  if (reasons.empty()) throw no_accepted_kernel(table.name, runtime, offered);
-  throw KernelError(fmt::format("{}: every kernel declines:{}", table.name, reasons));
-}
-
-bool stores_once(const webgpu::Launch& launch, std::size_t outputs) {
-  return outputs == 1 && launch.access == OutputAccess::write && !launch.zeroed &&
-         launch.source.language() == Language::wgsl;
-}
-
-/// Whether the launch needs the operand dense. What only the store reads it reads by its strides.
-bool wants_dense(const webgpu::Launch& launch, std::string_view name) {
-  const auto names = [&](const std::vector<std::string>& list) {
-    return std::ranges::find(list, name) != list.end();
-  };
-  if (names(launch.dense)) return true;
-  const bool store_alone =
-      launch.store && names(launch.store->inputs) && !mentions_operand(launch, name);
-  return !launch.strided && !store_alone;
-}
-
-[[noreturn]] void refuse_finish(const OpTable& table) {
-  throw KernelError(
-      fmt::format("{}: its results do not leave through one generated store, so nothing can be "
-                  "applied there",
-                  table.name));
-}
-
-std::shared_ptr<const PreparedKernel> prepare(Runtime& runtime, const OpTable& table,
-                                              const void* op, std::span<const RawTensor> inputs,
-                                              std::span<const TensorSpec> specs,
-                                              std::span<const Param* const> params,
-                                              const FinishCode* finish) {
-  std::vector<Operand> in = operands(table.inputs, inputs);
-  const std::vector<Operand> out = operands(table.outputs, specs);
-  const auto candidates = table.webgpu_kernel(op, in, out, runtime.limits());
-  const webgpu::Launch& launch = choose(table, runtime, candidates);
-  if (finish != nullptr && !stores_once(launch, specs.size())) refuse_finish(table);
-  std::vector<bool> dense;
-  for (Operand& t : in) {
-    dense.push_back(wants_dense(launch, t.name));
-    if (dense.back()) t.layout = Layout::dense(t.layout.shape);
-  }
-  RenderedLaunch rendered = render(table, launch, in, out, params, runtime.limits(), finish);
-  auto prepared = std::make_shared<PreparedKernel>();
-  try {
-    prepared->kernel = runtime.compile(rendered.id, table.name);
-  } catch (const KernelError& error) {
-    throw KernelError(rendered.source.locate(error.what()));
-  }
-  prepared->words = std::move(rendered.words);
-  prepared->patches = std::move(rendered.patches);
-  prepared->grid = rendered.grid;
-  prepared->dense = std::move(dense);
-  prepared->zeroed = launch.zeroed;
-  prepared->store_types = std::move(rendered.store_types);
-  prepared->finish_word = rendered.finish_word;
-  if (finish != nullptr) prepared->finish = finish->finish().body;
-  for (const Scratch& s : launch.scratch) prepared->scratch.push_back({Shape{s.elements}, s.dtype});
-  return prepared;
-}
-
-/// The operand, dense. kiln's own copying kernel is WGSL.
-RawTensor made_dense(const OpTable& table, std::size_t input, const RawTensor& x) {
-  const bool lies_dense = x.layout.is_dense() && x.layout.offset == 0;
-  if (!lies_dense && !accepts(*x.runtime, Language::wgsl)) {
-    throw UnsupportedError(
-        fmt::format("{}: '{}' is a strided view {}, which a kernel in WGSL would make dense; this "
-                    "device ({}: {}) takes none: pass a dense tensor",
-                    table.name, table.inputs[input], to_string(x.shape()), x.runtime->name(),
-                    x.runtime->adapter()));
-  }
-  return make_dense(x);
-}
-
-bool nothing_to_compute(std::span<const TensorSpec> out) {
-  return std::ranges::all_of(out,
-                             [](const TensorSpec& spec) { return spec.shape.elements() == 0; });
-}
-
-/// The metadata block with this launch's own numbers in it.
-std::vector<std::uint32_t> words_of(const OpTable& table, const PreparedKernel& prepared,
-                                    std::span<const Param* const> params,
-                                    const FinishCode* finish) {
-  std::vector<std::uint32_t> words = prepared.words;
-  for (const auto& patch : prepared.patches)
-    words[patch.word] = word_of(table.name, params[patch.param]->value(), DType::f32);
-  if (finish != nullptr) {
-    const std::vector<std::uint32_t> own = finish->words(prepared.store_types);
-    std::ranges::copy(own, words.begin() + static_cast<std::ptrdiff_t>(prepared.finish_word));
-  }
-  return words;
-}
-
-std::vector<TensorSpec> results_of(std::span<const TensorSpec> out, const FinishCode* finish) {
-  if (finish == nullptr) return {out.begin(), out.end()};
-  std::vector<TensorSpec> specs;
-  for (const DType dtype : finish->finish().out) specs.push_back({out[0].shape, dtype});
-  return specs;
-}
-
-std::vector<RawTensor> launch(const OpTable& table, const void* op,
-                              const std::shared_ptr<Runtime>& runtime,
-                              std::span<const RawTensor> inputs, std::span<const TensorSpec> out,
-                              const FinishCode* finish) {
-  std::vector<RawTensor> results;
-  for (const TensorSpec& spec : results_of(out, finish))
-    results.push_back(allocate(table.name, runtime, spec));
-  if (nothing_to_compute(out)) return results;
-  std::vector<const Param*> params;
-  table.params(op, params);
-  const auto prepared = KernelCache::of(*runtime).find_or<PreparedKernel>(
-      key_of(table, op, inputs, out, finish),
-      [&] { return prepare(*runtime, table, op, inputs, out, params, finish); });
-
-  std::vector<RawTensor> keep(inputs.begin(), inputs.end());
-  std::vector<Binding> bindings;
-  for (std::size_t i = 0; i < keep.size(); ++i) {
-    if (prepared->dense[i]) keep[i] = made_dense(table, i, keep[i]);
-    bindings.push_back({keep[i].buffer});
-  }
-  for (const TensorSpec& spec : prepared->scratch) {
-    keep.push_back(allocate(table.name, runtime, spec));
-    bindings.push_back({keep.back().buffer});
-  }
-  if (finish != nullptr) {
-    for (const RawTensor& t : finish->finish().inputs) bindings.push_back({t.buffer});
-  }
-  for (const RawTensor& t : results) {
-    if (prepared->zeroed) runtime->fill(t.buffer, 0, (bytes_of(t.spec()) + 3) / 4 * 4, 0);
-    bindings.push_back({t.buffer});
-  }
-  const std::vector<std::uint32_t> words = words_of(table, *prepared, params, finish);
-  runtime->launch(prepared->kernel, bindings, std::as_bytes(std::span(words)), prepared->grid);
-  return results;
-}
-
-std::vector<RawTensor> forward(const OpTable& table, const void* op,
-                               const std::shared_ptr<Runtime>& runtime,
-                               std::span<const RawTensor> inputs, std::span<const TensorSpec> out) {
-  webgpu::Client client(runtime, table.name);
-  std::vector<RawTensor> results = table.webgpu_forward(op, client, inputs, out);
-  check_results({table.name, table.outputs, "webgpu_forward"}, runtime, results, out);
-  return results;
-}
-
-}  // namespace
 
 std::vector<RawTensor> run_kernel(const OpTable& table, const void* op,
                                   const std::shared_ptr<Runtime>& runtime,
                                   std::span<const RawTensor> inputs,
-                                  std::span<const TensorSpec> out, const Finish* finish) {
-  const auto refuse = [&] {
+                                  std::span<const TensorSpec> out, const FusedEpilogue* epilogue) {
+  const Backend& backend = backend_of(*runtime);
+  if (!backend.has_rule(table)) {
     std::vector<Described> in;
     for (const RawTensor& t : inputs) in.push_back({t.dtype, &t.layout});
-    const auto offered = languages_offered(table, op, *runtime, in, out);
-    throw no_accepted_kernel(table.name, *runtime, offered);
-  };
-  if (cpu::CpuRuntime* host = cpu::host(*runtime)) {
-    if (table.cpu_kernel == nullptr) refuse();
-    return run_cpu_kernel(*host, table, op, inputs, out, finish);
+    throw no_accepted_kernel(table.name, *runtime, languages_offered(table, op, *runtime, in, out));
   }
-  if (table.webgpu_kernel == nullptr && table.webgpu_forward == nullptr) refuse();
-  if (finish == nullptr) {
-    return table.webgpu_forward != nullptr ? forward(table, op, runtime, inputs, out)
-                                           : launch(table, op, runtime, inputs, out, nullptr);
-  }
-  if (table.webgpu_forward != nullptr || out.size() != 1) refuse_finish(table);
-  const FinishCode code(table.name, *finish, out[0]);
-  return launch(table, op, runtime, inputs, out, &code);
+  if (epilogue != nullptr) require_fits(table.name, *epilogue, out[0].shape);
+  return backend.run_kernel(runtime, table, op, inputs, out, epilogue);
 }
 
-std::optional<int> takes_finish(const OpTable& table, const void* op, const Runtime& runtime,
-                                std::span<const Operand> inputs, std::span<const TensorSpec> out) {
-  if (cpu::host(runtime) != nullptr) {
-    if (table.cpu_kernel == nullptr || out.size() != 1) return {};
-    return static_cast<int>(inputs.size() + 1);
-  }
-  if (table.webgpu_forward != nullptr || table.webgpu_kernel == nullptr || out.size() != 1)
-    return {};
-  const std::vector<Operand> in = renamed(table.inputs, inputs);
-  const auto candidates =
-      table.webgpu_kernel(op, in, operands(table.outputs, out), runtime.limits());
-  const webgpu::Launch* launch = first_willing(runtime, candidates);
-  if (launch == nullptr || !stores_once(*launch, out.size())) return {};
-  return static_cast<int>(in.size() + launch->scratch.size() + 1);
+std::optional<int> takes_epilogue(const OpTable& table, const void* op, const Runtime& runtime,
+                                  std::span<const Operand> inputs,
+                                  std::span<const TensorSpec> out) {
+  if (out.size() != 1) return {};
+  return backend_of(runtime).takes_epilogue(table, op, runtime, inputs, out);
 }
 
 }  // namespace kiln::dispatch

@@ -1,9 +1,13 @@
+#include "kiln/dispatch/languages.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <mutex>
 #include <unordered_map>
 
 #include "kiln/dispatch/kernel_cache.hpp"
-#include "kiln/dispatch/op_table.hpp"
 #include "kiln/dispatch/operands.hpp"
 #include "kiln/runtime/cpu/cpu_runtime.hpp"
 
@@ -68,7 +72,22 @@ constexpr Limits promised{.buffer_bytes = std::uint64_t{256} << 20,
                           .immediate_bytes = 0,
                           .offset_alignment = 256};
 
+/// "WGSL or SPIR-V", each once.
+std::string listed(std::span<const Language> languages, std::string_view word) {
+  std::vector<std::string_view> names;
+  for (const Language language : languages) {
+    const std::string_view name = to_string(language);
+    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+  }
+  return names.empty() ? "none" : fmt::format("{}", fmt::join(names, word));
+}
+
 }  // namespace
+
+bool accepts(const Runtime& runtime, Language language) {
+  const auto all = runtime.languages();
+  return std::ranges::find(all, language) != all.end();
+}
 
 bool asks_kernel_rule(const OpTable& table, const Runtime& runtime) {
   return table.webgpu_kernel != nullptr && cpu::host(runtime) == nullptr;
@@ -111,6 +130,15 @@ std::vector<Language> languages_offered(const OpTable& table, const void* op,
   }
   if (table.cpu_kernel != nullptr) languages.push_back(Language::cpp);
   return languages;
+}
+
+UnsupportedError no_accepted_kernel(std::string_view op, const Runtime& runtime,
+                                    std::span<const Language> offered) {
+  return UnsupportedError(fmt::format(
+      "{}: it has no kernel for this device: {}: {} takes kernels in {}, the operation offers {}. "
+      "Give it a kernel in {}, or let the device fall back to its reference: device.fallback(true)",
+      op, runtime.name(), runtime.adapter(), listed(runtime.languages(), " or "),
+      listed(offered, " and "), listed(runtime.languages(), " or ")));
 }
 
 }  // namespace kiln::dispatch

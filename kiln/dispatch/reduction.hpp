@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "kiln/dispatch/finish.hpp"
+#include "kiln/dispatch/epilogue.hpp"
 #include "kiln/dispatch/raw_tensor.hpp"
 #include "kiln/scalar/expr.hpp"
 #include "kiln/support/axes.hpp"
@@ -37,16 +37,19 @@ struct ReductionCall {
                                  ///< rounded to it, as if it had been stored
 };
 
+/// The word from which combining starts: neutral for the combination.
+std::uint32_t neutral_word(Combine combine, DType element);
+
 /// Reduces what `call.before` makes of `inputs`, which may be strided, to the kept axes in order:
-/// one dense tensor of `out`, or what `finish` makes of it instead, dense and of `out.shape`. Sums
-/// of f16 are made in f32. One or two launches; the order of additions depends on shape and strides
-/// alone, so results repeat. `runtime` says where, if there is no input. Throws, beginning with
-/// `call.op`, DTypeError for inputs that a function does not take and KernelError for another
+/// one dense tensor of `out`, or what `epilogue` makes of it instead, dense and of `out.shape`.
+/// Sums of f16 are made in f32. One or two launches; the order of additions depends on shape and
+/// strides alone, so results repeat. `runtime` says where, if there is no input. Throws, beginning
+/// with `call.op`, DTypeError for inputs that a function does not take and KernelError for another
 /// number of them; ShapeError for one that does not broadcast.
 std::vector<RawTensor> run_reduction(const ReductionCall& call,
                                      const std::shared_ptr<Runtime>& runtime,
                                      std::span<const RawTensor> inputs, const TensorSpec& out,
-                                     const Finish* finish = nullptr);
+                                     const FusedEpilogue* epilogue = nullptr);
 
 /// The plain case: reduces `x` itself.
 RawTensor run_reduction(std::string_view op, const Reduction& reduction, const RawTensor& x,

@@ -37,7 +37,7 @@ inline double stored(double value, DType dtype) {
   return dtype == DType::f32 ? static_cast<float>(value) : value;
 }
 
-inline webgpu::Client client() { return {device().shared_runtime(), "given"}; }
+inline Client client() { return {device().shared_runtime(), "given"}; }
 
 /// The numbers of a dense or strided tensor, in order.
 inline std::vector<double> numbers_of(RawTensor x) {
@@ -196,8 +196,9 @@ inline std::vector<RawTensor> tensors_of(const std::vector<Given>& given) {
 
 inline std::vector<RawTensor> run(const dispatch::ReductionCall& call,
                                   const std::vector<Given>& inputs, const TensorSpec& out,
-                                  const dispatch::Finish* finish = nullptr) {
-  return dispatch::run_reduction(call, device().shared_runtime(), tensors_of(inputs), out, finish);
+                                  const dispatch::FusedEpilogue* epilogue = nullptr) {
+  return dispatch::run_reduction(call, device().shared_runtime(), tensors_of(inputs), out,
+                                 epilogue);
 }
 
 inline std::string describe(const dispatch::ReductionCall& call) {

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "kiln/dispatch/spell.hpp"
+#include "kiln/dispatch/kernel_op.hpp"
+#include "kiln/dispatch/key.hpp"
 #include "kiln/scalar/infer.hpp"
 #include "kiln/support/overload.hpp"
 
@@ -162,16 +163,15 @@ class Drawing {
     append_bytes(work.identity, call.table);
     call.table->append_key(call.op.get(), work.identity);
     for (const std::int32_t slot : batch_.slots[i]) append_bytes(work.identity, slot);
-    work.buffers = buffers_to_finish(call, node, out);
+    work.buffers = buffers_of(call, node, out);
     return work;
   }
 
-  /// Storage buffers of the operation's kernel if its store can take a finish, else 0.
-  int buffers_to_finish(const RuleCall& call, const Node& node,
-                        const std::vector<TensorSpec>& out) const {
+  /// Storage buffers of the operation's kernel if its store can take an epilogue, else 0.
+  int buffers_of(const RuleCall& call, const Node& node, const std::vector<TensorSpec>& out) const {
     std::vector<Operand> in;
     for (const Use& use : node.in) in.push_back({{}, graph_.spec(use.value).dtype, use.layout});
-    return dispatch::takes_finish(*call.table, call.op.get(), runtime_, in, out).value_or(0);
+    return dispatch::takes_epilogue(*call.table, call.op.get(), runtime_, in, out).value_or(0);
   }
 
   /// Takes no part in any fusion.

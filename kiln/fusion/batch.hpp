@@ -5,7 +5,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "kiln/dispatch/finish.hpp"
+#include "kiln/dispatch/epilogue.hpp"
 #include "kiln/fusion/inspect.hpp"
 #include "kiln/fusion/plan.hpp"
 #include "kiln/fusion/storage.hpp"
@@ -62,7 +62,8 @@ class Execution {
   std::vector<RawTensor> elementwise(std::size_t n, const fusion::Elementwise& work);
   std::vector<RawTensor> reduce(std::size_t n, const fusion::Reduce& work);
   std::vector<RawTensor> call(std::size_t n, const fusion::Call& work);
-  std::optional<dispatch::Finish> finish_of(const fusion::Node& node, const fusion::Finish& finish);
+  std::optional<dispatch::FusedEpilogue> epilogue_of(const fusion::Node& node,
+                                                     const fusion::NodeEpilogue& epilogue);
   std::vector<RawTensor> compute_record(std::int32_t record);
   [[nodiscard]] RawTensor input(const fusion::Use& use) const;
   [[nodiscard]] std::vector<RawTensor> inputs(std::span<const fusion::Use> uses) const;

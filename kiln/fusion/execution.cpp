@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "kiln/dispatch/check_results.hpp"
 #include "kiln/dispatch/client.hpp"
 #include "kiln/dispatch/elementwise.hpp"
+#include "kiln/dispatch/kernel_op.hpp"
 #include "kiln/fusion/batch.hpp"
 #include "kiln/fusion/rewrite.hpp"
 #include "kiln/runtime/queue_run.hpp"
@@ -174,31 +176,32 @@ std::vector<std::int32_t> Execution::reusable_inputs(std::size_t n) const {
   return out;
 }
 
-std::optional<dispatch::Finish> Execution::finish_of(const Node& node, const Finish& finish) {
-  if (finish.body.body == nullptr) return std::nullopt;
-  return dispatch::Finish{finish.body.body, params(finish.body),
-                          inputs(std::span(node.in).subspan(finish.first)),
-                          dtypes_of(plan_.graph, node.out)};
+std::optional<dispatch::FusedEpilogue> Execution::epilogue_of(const Node& node,
+                                                              const NodeEpilogue& epilogue) {
+  if (epilogue.body.body == nullptr) return std::nullopt;
+  return dispatch::FusedEpilogue{epilogue.body.body, params(epilogue.body),
+                                 inputs(std::span(node.in).subspan(epilogue.first)),
+                                 dtypes_of(plan_.graph, node.out)};
 }
 
 std::vector<RawTensor> Execution::reduce(std::size_t n, const Reduce& work) {
   const Node& node = plan_.graph.nodes[n];
-  const auto finish = finish_of(node, work.finish);
-  const std::size_t before = finish ? work.finish.first : node.in.size();
+  const auto epilogue = epilogue_of(node, work.epilogue);
+  const std::size_t before = epilogue ? work.epilogue.first : node.in.size();
   const dispatch::ReductionCall call{plan_.names[n],   work.reduction,      work.shape,
                                      work.before.body, params(work.before), work.dtype};
   return dispatch::run_reduction(call, shared_, inputs(std::span(node.in).first(before)),
-                                 work.result, finish ? &*finish : nullptr);
+                                 work.result, epilogue ? &*epilogue : nullptr);
 }
 
 std::vector<RawTensor> Execution::call(std::size_t n, const Call& work) {
   const Node& node = plan_.graph.nodes[n];
-  const auto finish = finish_of(node, work.finish);
-  if (!finish) return compute_record(work.record);
+  const auto epilogue = epilogue_of(node, work.epilogue);
+  if (!epilogue) return compute_record(work.record);
   const auto& rule = std::get<RuleCall>(batch_.ops[at(work.record)].record.call);
   return dispatch::run_kernel(*rule.table, rule.op.get(), shared_,
-                              inputs(std::span(node.in).first(work.finish.first)), work.results,
-                              &*finish);
+                              inputs(std::span(node.in).first(work.epilogue.first)), work.results,
+                              &*epilogue);
 }
 
 /// One operation as it was queued.
@@ -221,7 +224,7 @@ std::vector<RawTensor> Execution::compute_record(std::int32_t record) {
             return dispatch::run_kernel(*call.table, call.op.get(), shared_, in, out);
           },
           [&](const LaunchCall& call) {
-            webgpu::Client client(shared_, op.name);
+            Client client(shared_, op.name);
             constexpr std::string_view rule = "the launching function";
             std::vector<RawTensor> results =
                 in_rule(op.name, rule, [&] { return call->function(client, in); });

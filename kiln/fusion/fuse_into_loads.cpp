@@ -78,7 +78,7 @@ class IntoLoads : Pass {
     auto* work = std::get_if<Reduce>(&out.work);
     if (work == nullptr) return std::nullopt;
     const std::size_t first =
-        work->finish.body.body != nullptr ? work->finish.first : out.in.size();
+        work->epilogue.body.body != nullptr ? work->epilogue.first : out.in.size();
     const std::vector<Use> after(out.in.begin() + static_cast<std::ptrdiff_t>(first), out.in.end());
     if (std::ranges::find(after, value, &Use::value) != after.end()) return std::nullopt;
     out.in.resize(first);
@@ -86,7 +86,7 @@ class IntoLoads : Pass {
     if (!built) return std::nullopt;
     work->before = std::move(built->body);
     out.in = std::move(built->in);
-    work->finish.first = out.in.size();
+    work->epilogue.first = out.in.size();
     out.in.insert(out.in.end(), after.begin(), after.end());
     return within(limits, out, work->before) ? std::optional(std::move(out)) : std::nullopt;
   }

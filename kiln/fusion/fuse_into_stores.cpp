@@ -8,9 +8,9 @@ namespace {
 
 /// A node whose store an elementwise consumer may go into.
 struct Store {
-  std::vector<TensorSpec> results;  ///< before the finish
-  Finish* finish = nullptr;
-  int buffers = 0;  ///< bound for what comes before the finish, results left out
+  std::vector<TensorSpec> results;  ///< before the epilogue
+  NodeEpilogue* epilogue = nullptr;
+  int buffers = 0;  ///< bound for what comes before the epilogue, results left out
 };
 
 class IntoStores : Pass {
@@ -30,18 +30,19 @@ class IntoStores : Pass {
  private:
   std::optional<Store> store_of(std::int32_t n) {
     if (auto* reduce = std::get_if<Reduce>(&node(n).work)) {
-      return Store{{reduce->result}, &reduce->finish, static_cast<int>(inputs_before(n))};
+      return Store{{reduce->result}, &reduce->epilogue, static_cast<int>(inputs_before(n))};
     }
     auto* call = std::get_if<Call>(&node(n).work);
     if (call == nullptr || call->buffers == 0) return std::nullopt;
-    return Store{call->results, &call->finish, call->buffers - 1};
+    return Store{call->results, &call->epilogue, call->buffers - 1};
   }
 
-  /// How many of the node's uses are not the finish's.
+  /// How many of the node's uses are not the epilogue's.
   std::size_t inputs_before(std::int32_t n) {
     const auto* reduce = std::get_if<Reduce>(&node(n).work);
-    const Finish& finish = reduce != nullptr ? reduce->finish : std::get<Call>(node(n).work).finish;
-    return finish.body.body == nullptr ? node(n).in.size() : finish.first;
+    const NodeEpilogue& epilogue =
+        reduce != nullptr ? reduce->epilogue : std::get<Call>(node(n).work).epilogue;
+    return epilogue.body.body == nullptr ? node(n).in.size() : epilogue.first;
   }
 
   /// Puts the elementwise node `consumer` into the store of a node it reads, if one takes it.
@@ -68,10 +69,10 @@ class IntoStores : Pass {
     const std::size_t first = inputs_before(producer);
     BodyBuilder builder(graph);
     std::vector<std::int32_t> p_out{builder.value(store.results[0].dtype)};
-    if (store.finish->body.body != nullptr) {
+    if (store.epilogue->body.body != nullptr) {
       std::vector<std::int32_t> in = p_out;
       for (std::size_t i = first; i < p.in.size(); ++i) in.push_back(builder.input(p.in[i]));
-      p_out = builder.add(store.finish->body, in, dtypes_of(graph, p.out));
+      p_out = builder.add(store.epilogue->body, in, dtypes_of(graph, p.out));
     }
     auto both = join(graph, links, builder, producer, p_out, consumer, store.results[0].shape);
     if (!both) return false;
@@ -87,7 +88,7 @@ class IntoStores : Pass {
     merged.in.resize(first);
     merged.in.insert(merged.in.end(), built.in.begin(), built.in.end());
     merged.out = std::move(both->out);
-    *store.finish = {std::move(built.body), first};
+    *store.epilogue = {std::move(built.body), first};
     node(consumer) = {node(consumer).records, Elementwise{}, {}, {}};
     links.link(graph, producer);
     links.joined(producer, consumer, producer);

@@ -46,7 +46,7 @@ struct Elementwise {
 
 /// An elementwise end of a reduction or a kernel: slot 0 is what would have been stored, the others
 /// are the node's uses from `first` on; one root an output of the node.
-struct Finish {
+struct NodeEpilogue {
   BoundBody body;
   std::size_t first = 0;
 };
@@ -58,18 +58,18 @@ struct Reduce {
   BoundBody before;
   Shape shape;
   DType dtype = DType::f32;  ///< of the elements reduced
-  TensorSpec result;         ///< before `finish`
-  Finish finish;
+  TensorSpec result;         ///< before `epilogue`
+  NodeEpilogue epilogue;
 };
 
 /// An operation's own kernel or launches: record `record` of the drain.
 struct Call {
   std::int32_t record = -1;
   std::string identity;             ///< equal for equal calls; empty where each must run
-  std::vector<TensorSpec> results;  ///< before `finish`
-  /// Storage buffers it binds, if its stores can take a finish; else 0.
+  std::vector<TensorSpec> results;  ///< before `epilogue`
+  /// Storage buffers it binds, if its stores can take an epilogue; else 0.
   int buffers = 0;
-  Finish finish;
+  NodeEpilogue epilogue;
 };
 
 /// One launch, or what an operation launches by itself.

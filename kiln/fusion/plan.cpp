@@ -57,12 +57,12 @@ class Counting {
   void add(const Elementwise& work) { add(work.body); }
   void add(const Reduce& work) {
     add(work.before);
-    add(work.finish.body);
+    add(work.epilogue.body);
   }
   void add(const Call& work) {
     add(work.identity);
     add(work.results);
-    add(work.finish.body);
+    add(work.epilogue.body);
   }
   void add(const BoundBody& bound) {
     add(bound.params);

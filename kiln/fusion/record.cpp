@@ -6,7 +6,7 @@
 #include <mutex>
 #include <set>
 
-#include "kiln/dispatch/metadata.hpp"
+#include "kiln/dispatch/words.hpp"
 #include "kiln/fusion/stream.hpp"
 #include "kiln/support/error.hpp"
 

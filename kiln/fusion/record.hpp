@@ -30,7 +30,7 @@ struct RuleCall {
 /// An operation given by a function that launches kernels. The function may hold no Value, which
 /// would keep work alive that nobody can read.
 using LaunchFunction =
-    std::function<std::vector<RawTensor>(webgpu::Client&, std::span<const RawTensor> in)>;
+    std::function<std::vector<RawTensor>(Client&, std::span<const RawTensor> in)>;
 struct LaunchByHand {
   std::string name;
   LaunchFunction function;

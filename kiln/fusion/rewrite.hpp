@@ -71,7 +71,7 @@ class BodyBuilder {
   std::int32_t input(const Use& use);
   /// The same under another shape of as many elements; nothing where that takes a copy.
   std::optional<std::int32_t> input(const Use& use, const Shape& shape);
-  /// An input of dtype `dtype` that is no use: slot 0 of a finish. Must come first.
+  /// An input of dtype `dtype` that is no use: slot 0 of an epilogue. Must come first.
   std::int32_t value(DType dtype);
   /// Copies a body in: `in[i]` is what its input i becomes; results have the dtypes `out`.
   std::vector<std::int32_t> add(const BoundBody& body, std::span<const std::int32_t> in,

@@ -1,6 +1,6 @@
 #include <map>
 
-#include "kiln/dispatch/spell.hpp"
+#include "kiln/dispatch/key.hpp"
 #include "kiln/fusion/rewrite.hpp"
 
 namespace kiln::fusion {

@@ -209,7 +209,7 @@ TEST(Stream, AFaultInsideABlockSparesItsOtherResults) {
 TEST(Stream, ANameThatACallerMakesUpIsKeptWithItsCall) {
   const Value x = given({1, 2}, {2});
   const auto call = [&](const std::string& name, bool fail) {
-    const LaunchFunction run = [fail](webgpu::Client&, std::span<const RawTensor> in) {
+    const LaunchFunction run = [fail](Client&, std::span<const RawTensor> in) {
       if (fail) throw std::runtime_error("on purpose");
       return std::vector{in[0]};
     };
@@ -228,7 +228,7 @@ TEST(Stream, WhatMadeOnlyInputsThatNoBodyReadsIsNotRun) {
   const Value x = given({1, 2}, {2});
   int calls = 0;
   const auto counted = [&] {
-    const LaunchFunction run = [&](webgpu::Client&, std::span<const RawTensor> in) {
+    const LaunchFunction run = [&](Client&, std::span<const RawTensor> in) {
       ++calls;
       return std::vector{in[0]};
     };
@@ -247,7 +247,7 @@ TEST(Stream, AnEagerDeviceThrowsAtTheCall) {
   const auto call = [&](const Device& on) {
     return Stream::of(lazy().runtime())
         .launch("broken", on, {&x, 1}, {&x.spec(), 1},
-                [](webgpu::Client&, std::span<const RawTensor>) -> std::vector<RawTensor> {
+                [](Client&, std::span<const RawTensor>) -> std::vector<RawTensor> {
                   throw KernelError("now");
                 });
   };
@@ -261,7 +261,7 @@ TEST(Stream, ARuleThatReadsWhileTheQueueRunsGetsAnError) {
   const Value y =
       Stream::of(lazy().runtime())
           .launch("reads", lazy(), {&x, 1}, {&x.spec(), 1},
-                  [&](webgpu::Client&, std::span<const RawTensor> in) -> std::vector<RawTensor> {
+                  [&](Client&, std::span<const RawTensor> in) -> std::vector<RawTensor> {
                     (void)read(other);
                     return {in[0]};
                   })
@@ -277,7 +277,7 @@ TEST(Stream, ResultsByHandAreComparedWithWhatWasPromised) {
   const Value y =
       Stream::of(lazy().runtime())
           .launch("liar", lazy(), {&x, 1}, {&wrong, 1},
-                  [](webgpu::Client&, std::span<const RawTensor> in) { return std::vector{in[0]}; })
+                  [](Client&, std::span<const RawTensor> in) { return std::vector{in[0]}; })
           .front();
   EXPECT_THAT(message_of<ShapeError>([&] { read(y); }),
               AllOf(HasSubstr("liar"), HasSubstr("f32 [3]"), HasSubstr("f32 [2]")));
@@ -285,11 +285,11 @@ TEST(Stream, ResultsByHandAreComparedWithWhatWasPromised) {
 
 TEST(Stream, TensorsOfAnotherDeviceAreRefusedByName) {
   const Device other = webgpu::device({.f16 = false});  // another runtime than that of other tests
-  const webgpu::Client client(other.shared_runtime(), "test");
+  const Client client(other.shared_runtime(), "test");
   const Value theirs(client.zeros({{2}, DType::f32}));
   const Value ours = given({1, 2}, {2});
   const auto launch = [&](const Device& on, const Value& x) {
-    const LaunchFunction run = [](webgpu::Client&, std::span<const RawTensor> in) {
+    const LaunchFunction run = [](Client&, std::span<const RawTensor> in) {
       return std::vector{in[0]};
     };
     const std::array in{ours, x};
@@ -322,7 +322,7 @@ TEST(Stream, WorkThatNobodyCanReadHoldsNothing) {
   std::weak_ptr<Runtime> runtime;
   {
     const Device own = webgpu::device({.f16 = false});  // another runtime than that of other tests
-    const webgpu::Client client(own.shared_runtime(), "test");
+    const Client client(own.shared_runtime(), "test");
     const Value x(client.zeros({{4}, DType::f32}));
     (void)apply("twice", [](Expr v) { return v + v; }, {x}, own.lazy());
     runtime = own.shared_runtime();

@@ -16,12 +16,12 @@ inline const Device& lazy() {
 }
 
 inline Value given(const std::vector<float>& values, const Shape& shape) {
-  const webgpu::Client client(lazy().shared_runtime(), "test");
+  const Client client(lazy().shared_runtime(), "test");
   return Value(client.create(std::span<const float>(values), shape));
 }
 
 inline std::vector<float> read(const Value& value) {
-  const webgpu::Client client(lazy().shared_runtime(), "test");
+  const Client client(lazy().shared_runtime(), "test");
   return client.read<float>(value.raw());
 }
 
@@ -51,7 +51,7 @@ inline Value transposed(const Value& x) {
 inline Value broken(const Value& x) {
   return Stream::of(lazy().runtime())
       .launch("broken", lazy(), {&x, 1}, {&x.spec(), 1},
-              [](webgpu::Client&, std::span<const RawTensor>) -> std::vector<RawTensor> {
+              [](Client&, std::span<const RawTensor>) -> std::vector<RawTensor> {
                 throw KernelError("broken: on purpose");
               })
       .front();

@@ -56,7 +56,7 @@ class Gate {
 Value by_hand(const Value& x, std::function<void()> before, const Device& on = lazy()) {
   return Stream::of(lazy().runtime())
       .launch("by_hand", on, {&x, 1}, {&x.spec(), 1},
-              [before = std::move(before)](webgpu::Client& client, std::span<const RawTensor>) {
+              [before = std::move(before)](Client& client, std::span<const RawTensor>) {
                 before();
                 return std::vector{client.create<float>(std::array{10.0F, 20.0F}, {2})};
               })

@@ -16,7 +16,7 @@ using ::testing::SizeIs;
 class TracedDrain : public ::testing::Test {
  protected:
   const Device device = test::device().lazy();
-  const webgpu::Client client{device.shared_runtime(), "test"};
+  const Client client{device.shared_runtime(), "test"};
   const std::vector<float> values = test::wave(6);
   const Value x{client.create(std::span<const float>(values), {6})};
 

@@ -29,7 +29,7 @@ struct Limits {
   std::uint32_t offset_alignment = 0;             ///< of a buffer binding's offset, in bytes
   bool f16 = false;                               ///< kernels may use f16
   bool timestamps = false;
-  bool cpu = false;  ///< a software adapter: the host's cores run the kernels
+  bool software_adapter = false;  ///< of a GPU's API, whose kernels the host's cores run
   /// Rounds that the loops of one thread may take, all of them together; 0: as many as they like.
   /// Mesa's llvmpipe ends every loop of a thread silently when it has had 65,535.
   std::uint32_t loop_rounds = 0;

@@ -25,10 +25,11 @@ const T* elements(const TileArg& arg) {
 
 /// Vectors of an operand: loaded as the loop goes, or one for all.
 template <bool uniform, class D>
-class Operand {
+class TileOperand {
  public:
   using T = hn::TFromD<D>;
-  Operand(D d, const TileArg& arg) : d_(d), data_(elements<T>(arg)), all_(hn::Set(d, data_[0])) {}
+  TileOperand(D d, const TileArg& arg)
+      : d_(d), data_(elements<T>(arg)), all_(hn::Set(d, data_[0])) {}
   HWY_INLINE hn::Vec<D> at(std::size_t i) const {
     if constexpr (uniform) {
       return all_;
@@ -58,9 +59,9 @@ class Operand {
 template <class D, class F>
 HWY_INLINE void with_operand(D d, const TileArg& arg, const F& f) {
   if (arg.uniform) {
-    f(Operand<true, D>(d, arg));
+    f(TileOperand<true, D>(d, arg));
   } else {
-    f(Operand<false, D>(d, arg));
+    f(TileOperand<false, D>(d, arg));
   }
 }
 

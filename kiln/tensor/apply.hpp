@@ -102,7 +102,7 @@ typename Traits<Op>::template Result<AnyTensor> apply_now(const Op& op, const De
         refuse_fallback(Op::name, device);
       }
     }
-    webgpu::Client client(device.shared_runtime(), Op::name);
+    Client client(device.shared_runtime(), Op::name);
     std::vector<RawTensor> raw;
     for (const AnyTensor& t : in) raw.push_back(t.value().raw());
     const auto given =
@@ -146,7 +146,7 @@ auto apply(const Op& op, const T&... tensors) {
     static_assert(sizeof...(T) == detail::Signature<&Op::body>::arity,
                   "kiln: apply got another number of tensors than 'body' takes");
     const std::array<AnyTensor, sizeof...(T)> in{tensors...};
-    return run_elementwise(Op::name, detail::body_of(op), detail::param_values(op), in);
+    return apply_elementwise(Op::name, detail::body_of(op), detail::param_values(op), in);
   } else {
     static_assert(sizeof...(T) == detail::Traits<Op>::arity,
                   "kiln: apply got another number of tensors than the rules take");

@@ -239,7 +239,7 @@ TEST(CpuKernel, WithoutAReferenceAllowingItDoesNotHelpAndTheErrorSaysSo) {
 }
 
 TEST(CpuKernel, RawLaunchesOfWgslAreRefusedOnTheHost) {
-  const webgpu::Client client(cpu::device().shared_runtime(), "by_hand");
+  const Client client(cpu::device().shared_runtime(), "by_hand");
   const RawTensor x = client.zeros({{4}, DType::f32});
   EXPECT_THAT(message_of<UnsupportedError>([&] {
                 client.launch(KernelSource::wgsl("@compute @workgroup_size(1) fn main() {}"),

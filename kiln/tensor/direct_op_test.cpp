@@ -28,7 +28,7 @@ Gradients backward(const AnyTensor& out) {
 }
 
 template <class T>
-RawTensor created(const webgpu::Client& client, const std::vector<T>& values) {
+RawTensor created(const Client& client, const std::vector<T>& values) {
   return client.create(std::span<const T>(values), {std::ssize(values)});
 }
 
@@ -37,7 +37,7 @@ struct Nonzero {
   static constexpr std::string_view name = "nonzero";
   static constexpr std::array inputs = {"x"};
   using layers = Layers<Cube>;
-  static RawTensor webgpu_forward(webgpu::Client& client, const RawTensor& x) {
+  static RawTensor webgpu_forward(Client& client, const RawTensor& x) {
     if (x.shape().rank() != 1) throw ShapeError("nonzero: x must have rank 1");
     std::vector<std::int32_t> found;
     std::int32_t at = 0;
@@ -112,7 +112,7 @@ struct TakePositive {
   using layers = Layers<Autodiff, Cube>;
   Fault fault = Fault::none;
 
-  Taken<RawTensor> webgpu_forward(webgpu::Client& client, const RawTensor& x) const {
+  Taken<RawTensor> webgpu_forward(Client& client, const RawTensor& x) const {
     std::vector<float> taken;
     for (const float v : client.read<float>(x)) {
       if (v > 0) taken.push_back(v);
@@ -121,7 +121,7 @@ struct TakePositive {
     if (fault == Fault::empty) return {{}, count};
     if (fault == Fault::device) {
       const auto other = webgpu::device({.f16 = false}).shared_runtime();
-      return {created(webgpu::Client(other, "other"), taken), count};
+      return {created(Client(other, "other"), taken), count};
     }
     return {created(client, taken), count};
   }
@@ -180,7 +180,7 @@ TEST(WgslDirectOp, WrongResultsAreRefused) {
 struct FirstNonzero {
   static constexpr std::string_view name = "first_nonzero";
   using layers = Layers<Cube>;
-  static RawTensor webgpu_forward(webgpu::Client& client, const RawTensor& x) {
+  static RawTensor webgpu_forward(Client& client, const RawTensor& x) {
     for (const float v : client.read<float>(x)) {
       if (v != 0) return created(client, std::vector<float>{v});
     }
@@ -200,7 +200,7 @@ struct ByReference {
   static constexpr std::string_view name = "by_reference";
   static constexpr std::array inputs = {"x"};
   using layers = Layers<Default<Autodiff>, Cube>;
-  static RawTensor webgpu_forward(webgpu::Client& client, const RawTensor& x) {
+  static RawTensor webgpu_forward(Client& client, const RawTensor& x) {
     return created(client, client.read<float>(x));
   }
   static AnyTensor reference(const AnyTensor& x) { return apply(Twice{}, x); }  // to tell
@@ -217,7 +217,7 @@ TEST(WgslDirectOp, DefaultAutodiffDifferentiatesItsReference) {
 struct WorkgroupLimit {
   static constexpr std::string_view name = "workgroup_limit";
   using layers = Layers<Cube>;
-  static RawTensor webgpu_forward(webgpu::Client& client) {
+  static RawTensor webgpu_forward(Client& client) {
     return created(client, std::vector<std::uint32_t>{client.limits().workgroups});
   }
 };

@@ -34,8 +34,7 @@ std::vector<webgpu::Launch> erased_kernel(const void* op, std::span<const Operan
 }
 
 template <class Op>
-std::vector<RawTensor> erased_forward(const void* op, webgpu::Client& client,
-                                      std::span<const RawTensor> in,
+std::vector<RawTensor> erased_forward(const void* op, Client& client, std::span<const RawTensor> in,
                                       std::span<const TensorSpec> out) {
   const Op& self = *static_cast<const Op*>(op);
   const auto spec = result_of<Op>(op, in, out);

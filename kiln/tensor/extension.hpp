@@ -88,9 +88,9 @@ template <HasForward Op>
 constexpr bool direct_forward_is_right() {
   using F = Signature<&Op::webgpu_forward>;
   if constexpr (!F::callable) {
-    return RuleDirectForward<Op, typename F::Type, RawTensor(webgpu::Client&)>::ok;
+    return RuleDirectForward<Op, typename F::Type, RawTensor(Client&)>::ok;
   } else if constexpr (F::arity == 0 || !Structured<RawTensor, typename F::Result>::is_result) {
-    return RuleDirectForward<Op, typename F::Type, RawTensor(webgpu::Client&)>::ok;
+    return RuleDirectForward<Op, typename F::Type, RawTensor(Client&)>::ok;
   } else {
     return RuleDirectForward<Op, typename F::Type,
                              typename Traits<Op>::Required::DirectForward>::ok;

@@ -29,7 +29,7 @@ struct Twice {
   using layers = Layers<Autodiff, Fusion>;
 
   static AnyTensor fuse(Stream& stream, const AnyTensor& x) {
-    const auto launch = [](webgpu::Client& client, std::span<const RawTensor> in) {
+    const auto launch = [](Client& client, std::span<const RawTensor> in) {
       const RawTensor dense = client.contiguous(in[0]);
       RawTensor out = client.empty(dense.spec());
       const std::int64_t groups = ceil_div(dense.shape().elements(), 64);
@@ -73,9 +73,7 @@ struct Liar {
   using layers = Layers<Fusion>;
   static AnyTensor fuse(Stream& stream, const AnyTensor& x) {
     const TensorSpec promised{{7}, DType::f32};
-    const auto launch = [](webgpu::Client&, std::span<const RawTensor> in) {
-      return std::vector{in[0]};
-    };
+    const auto launch = [](Client&, std::span<const RawTensor> in) { return std::vector{in[0]}; };
     const std::array in{x.value()};
     return {stream.launch(name, x.device(), in, {&promised, 1}, launch).front(), x.device()};
   }

@@ -210,9 +210,7 @@ struct Bare {
   static constexpr std::array inputs = {"x"};
   using layers = Layers<Cube, Fusion>;
   static TensorSpec output(const TensorSpec& x) { return x; }
-  static RawTensor webgpu_forward(webgpu::Client&, const RawTensor& x, const TensorSpec&) {
-    return x;
-  }
+  static RawTensor webgpu_forward(Client&, const RawTensor& x, const TensorSpec&) { return x; }
   static void cpu_kernel(const cpu::Input& x, const cpu::Output& out) { cpu::copy(x, out.raw()); }
 };
 
@@ -316,7 +314,7 @@ struct First {
   using layers = Layers<Default<Autodiff>, Cube, Fusion>;
   static TensorSpec output(const TensorSpec& x, const TensorSpec&) { return x; }
   static AnyTensor reference(const AnyTensor& x, const AnyTensor&) { return x; }
-  static RawTensor webgpu_forward(webgpu::Client&, const RawTensor& x, const RawTensor&,
+  static RawTensor webgpu_forward(Client&, const RawTensor& x, const RawTensor&,
                                   const TensorSpec&) {
     return x;
   }

@@ -95,7 +95,7 @@ struct Forward {
   static constexpr std::array inputs = {"x"};
   using layers = Layers<Cube, Fusion>;
   static TensorSpec output(const TensorSpec& x) { return {given_layout().shape, x.dtype}; }
-  static RawTensor webgpu_forward(webgpu::Client&, const RawTensor& x, const TensorSpec&) {
+  static RawTensor webgpu_forward(Client&, const RawTensor& x, const TensorSpec&) {
     return with(x, given_layout());
   }
 };
@@ -103,9 +103,7 @@ struct DirectForward {
   static constexpr std::string_view name = "direct_forward";
   static constexpr std::array inputs = {"x"};
   using layers = Layers<Cube>;
-  static RawTensor webgpu_forward(webgpu::Client&, const RawTensor& x) {
-    return with(x, given_layout());
-  }
+  static RawTensor webgpu_forward(Client&, const RawTensor& x) { return with(x, given_layout()); }
 };
 static_assert(Extension<Forward> && Extension<DirectForward>);
 
@@ -130,7 +128,7 @@ TEST(LayoutDoors, WhatALaunchingFunctionGivesLiesInItsBuffer) {
     const auto launched = [&] {
       return Stream::of(test::device().runtime())
           .launch("by_hand", test::device(), {&x.value(), 1}, {&out, 1},
-                  [layout](webgpu::Client&, std::span<const RawTensor> in) {
+                  [layout](Client&, std::span<const RawTensor> in) {
                     return std::vector{with(in[0], layout)};
                   })
           .front()
@@ -143,7 +141,7 @@ TEST(LayoutDoors, WhatALaunchingFunctionGivesLiesInItsBuffer) {
 
 TEST(LayoutDoors, AClientRefusesTensorsThatLieOutsideOfTheirBuffer) {
   for (const Device& device : {test::device(), cpu::device()}) {
-    const webgpu::Client client(device.shared_runtime(), "by_hand");
+    const Client client(device.shared_runtime(), "by_hand");
     for (const Layout& layout : outside()) {
       const RawTensor bad = with(two(device), layout);
       const auto refused = HasSubstr("by_hand: f32 ");
@@ -161,7 +159,7 @@ TEST(LayoutDoors, AClientRefusesTensorsThatLieOutsideOfTheirBuffer) {
 }
 
 TEST(WgslLayoutDoors, AClientLaunchesNothingOnSuchATensor) {
-  const webgpu::Client client(test::device().shared_runtime(), "by_hand");
+  const Client client(test::device().shared_runtime(), "by_hand");
   const KernelSource source = KernelSource::wgsl(
       "@group(0) @binding(0) var<storage, read_write> x: array<f32>;\n"
       "@compute @workgroup_size(1) fn main() { x[0] = 7; }\n");

@@ -91,7 +91,7 @@ struct FaultyFuse {
   static TensorSpec output(const TensorSpec& x) { return x; }
   AnyTensor fuse(Stream& stream, const AnyTensor& x) const {
     fault(Rule::fuse, faulty, standard);
-    const auto run = [how = *this](webgpu::Client&, std::span<const RawTensor> in) {
+    const auto run = [how = *this](Client&, std::span<const RawTensor> in) {
       fault(Rule::forward, how.faulty, how.standard);
       return std::vector(in.begin(), in.end());
     };
@@ -107,7 +107,7 @@ struct FaultyForward {
   using layers = Layers<Cube, Fusion>;
   bool standard = true;
   static TensorSpec output(const TensorSpec& x) { return x; }
-  RawTensor webgpu_forward(webgpu::Client&, const RawTensor& x, const TensorSpec&) const {
+  RawTensor webgpu_forward(Client&, const RawTensor& x, const TensorSpec&) const {
     fault(Rule::forward, Rule::forward, standard);
     return x;
   }

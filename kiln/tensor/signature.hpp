@@ -8,7 +8,7 @@
 
 #include "kiln/autodiff/node.hpp"
 #include "kiln/dispatch/client.hpp"
-#include "kiln/dispatch/cpu_kernel.hpp"
+#include "kiln/dispatch/host/cpu_kernel.hpp"
 #include "kiln/kernel/launch.hpp"
 
 namespace kiln {
@@ -88,8 +88,8 @@ struct Expected<Spec, std::index_sequence<I...>> {
   using KernelWithLimits = Launches(Repeat<const Operand&, I>..., const Result<Operand>&,
                                     const Limits&);
   using CpuKernel = void(Repeat<const cpu::Input&, I>..., const Result<cpu::Output>&);
-  using Forward = Result<RawTensor>(webgpu::Client&, Repeat<const RawTensor&, I>..., const Spec&);
-  using DirectForward = Result<RawTensor>(webgpu::Client&, Repeat<const RawTensor&, I>...);
+  using Forward = Result<RawTensor>(Client&, Repeat<const RawTensor&, I>..., const Spec&);
+  using DirectForward = Result<RawTensor>(Client&, Repeat<const RawTensor&, I>...);
   template <class Saved>
   using Save = Saved(const Saver&, Repeat<const AnyTensor&, I>..., const Result<AnyTensor>&);
   template <class Saved>
@@ -146,7 +146,7 @@ struct RuleForward {
   static constexpr bool ok = std::is_same_v<Yours, Required>;
   static_assert(ok,
                 "kiln: rule 'webgpu_forward' has the wrong type; it must be: RawTensor "
-                "webgpu_forward(webgpu::Client&, const "
+                "webgpu_forward(Client&, const "
                 "RawTensor&, ... one per input of 'output', const TensorSpec& out)");
 };
 template <class Op, class Yours, class Required>
@@ -154,7 +154,7 @@ struct RuleDirectForward {
   static constexpr bool ok = std::is_same_v<Yours, Required>;
   static_assert(ok,
                 "kiln: rule 'webgpu_forward' has the wrong type; without a rule 'output' it must "
-                "be: RawTensor (or R<RawTensor>) webgpu_forward(webgpu::Client&, const RawTensor&, "
+                "be: RawTensor (or R<RawTensor>) webgpu_forward(Client&, const RawTensor&, "
                 "... one per input)");
 };
 template <class Op, class Yours, class Required>

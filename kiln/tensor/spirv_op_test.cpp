@@ -1,6 +1,7 @@
 // Operations whose kernels are SPIR-V, and devices that take another language than they offer.
 #include "add_one_spirv.hpp"
 #include "kiln/autodiff/test_support.hpp"
+#include "kiln/dispatch/kernel_op.hpp"
 #include "kiln/runtime/cpu/cpu.hpp"
 #include "kiln/tensor/apply.hpp"
 #include "sum_and_difference_spirv.hpp"
@@ -267,7 +268,7 @@ TEST(SpirvOp, TakesNoNeighbourIntoItsStore) {
   const std::array in{Operand{"x", DType::f32, Layout::dense({2})}};
   const std::array out{TensorSpec{{2}, DType::f32}};
   const auto takes = [&](const Device& device) {
-    return dispatch::takes_finish(detail::table_of<Custom<rule>>, &op, device.runtime(), in, out);
+    return dispatch::takes_epilogue(detail::table_of<Custom<rule>>, &op, device.runtime(), in, out);
   };
   EXPECT_TRUE(takes(wgsl_device()));
   EXPECT_FALSE(takes(spirv_device()));
@@ -287,7 +288,7 @@ TEST(SpirvOp, AStridedOperandIsRefusedByName) {
 }
 
 TEST(SpirvOp, AClientLaunchesModulesBoundByTheirOwnDeclarations) {
-  const webgpu::Client client(spirv_device().shared_runtime(), "by_hand");
+  const Client client(spirv_device().shared_runtime(), "by_hand");
   const auto numbers = [&](std::vector<float> v) {
     return client.create(std::span<const float>(v), {std::ssize(v)});
   };

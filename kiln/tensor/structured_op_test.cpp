@@ -109,8 +109,7 @@ struct TwoLaunches {
   Way way = Way::right;
 
   static TensorSpec output(const TensorSpec& x) { return x; }
-  RawTensor webgpu_forward(webgpu::Client& client, const RawTensor& x,
-                           const TensorSpec& out) const {
+  RawTensor webgpu_forward(Client& client, const RawTensor& x, const TensorSpec& out) const {
     const KernelSource twice = KernelSource::wgsl(
         "@group(0) @binding(0) var<storage, read> x: array<{{ elem }}>;\n"
         "@group(0) @binding(1) var<storage, read_write> y: array<{{ elem }}>;\n"
@@ -133,7 +132,7 @@ struct TwoLaunches {
       case Way::empty:
         return {};
       case Way::device:
-        return webgpu::Client(webgpu::device({.f16 = false}).shared_runtime(), "other").empty(out);
+        return Client(webgpu::device({.f16 = false}).shared_runtime(), "other").empty(out);
     }
     return {};
   }
@@ -186,7 +185,7 @@ struct Measure {
   static Measured<TensorSpec> output(const TensorSpec& x) {
     return {{x, x, 2}, 0.5, "all", Kind::small, x.dtype, {1, {true, false}}};
   }
-  Measured<RawTensor> webgpu_forward(webgpu::Client&, const RawTensor& x,
+  Measured<RawTensor> webgpu_forward(Client&, const RawTensor& x,
                                      const Measured<TensorSpec>& out) const {
     Measured<RawTensor> given{
         {x, x, out.bounds.count}, out.scale, out.label, out.kind, out.dtype, out.opaque};
@@ -268,8 +267,7 @@ struct Eleven {
   static constexpr std::array inputs = {"x"};
   using layers = Layers<Cube, Fusion>;
   static Many<TensorSpec> output(const TensorSpec& x) { return {x, x, x, x, x, x, x, x, x, x, x}; }
-  static Many<RawTensor> webgpu_forward(webgpu::Client&, const RawTensor& x,
-                                        const Many<TensorSpec>&) {
+  static Many<RawTensor> webgpu_forward(Client&, const RawTensor& x, const Many<TensorSpec>&) {
     return {x, x, x, x, x, x, x, x, x, x, {}};
   }
   static void cpu_kernel(const cpu::Input& x, const Many<cpu::Output>& out) {
@@ -284,7 +282,7 @@ struct InGroups {
   static Groups<TensorSpec> output(const TensorSpec& x) {
     return {Eleven::output(x), 22, Eleven::output(x)};
   }
-  static Groups<RawTensor> webgpu_forward(webgpu::Client& client, const RawTensor& x,
+  static Groups<RawTensor> webgpu_forward(Client& client, const RawTensor& x,
                                           const Groups<TensorSpec>& out) {
     Groups<RawTensor> all{{x, x, x, x, x, x, x, x, x, x, x}, 22, {x, x, x, x, x, x, x, x, x, x, x}};
     all.second.k = client.zeros(out.second.k);

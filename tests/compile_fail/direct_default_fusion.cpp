@@ -7,7 +7,7 @@ using namespace kiln;
 struct Op {
   static constexpr std::string_view name = "op";
   using layers = Layers<Cube, Default<Fusion>>;
-  static RawTensor webgpu_forward(webgpu::Client&, const RawTensor& x) { return x; }
+  static RawTensor webgpu_forward(Client&, const RawTensor& x) { return x; }
   static AnyTensor reference(const AnyTensor& x) { return x; }
 };
 static_assert(Extension<Op>);

@@ -8,6 +8,6 @@ struct Op {
   static constexpr std::string_view name = "op";
   using layers = Layers<Cube>;
   static constexpr std::array inputs = {"x", "y"};
-  static RawTensor webgpu_forward(webgpu::Client&, const RawTensor& x) { return x; }
+  static RawTensor webgpu_forward(Client&, const RawTensor& x) { return x; }
 };
 static_assert(Extension<Op>);

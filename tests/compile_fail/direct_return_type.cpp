@@ -7,6 +7,6 @@ using namespace kiln;
 struct Op {
   static constexpr std::string_view name = "op";
   using layers = Layers<Cube>;
-  static std::vector<RawTensor> webgpu_forward(webgpu::Client&, const RawTensor& x) { return {x}; }
+  static std::vector<RawTensor> webgpu_forward(Client&, const RawTensor& x) { return {x}; }
 };
 static_assert(Extension<Op>);

@@ -8,6 +8,6 @@ using namespace kiln;
 struct Op {
   static constexpr std::string_view name = "op";
   using layers = Layers<Cube, Fusion>;
-  static RawTensor webgpu_forward(webgpu::Client&, const RawTensor& x) { return x; }
+  static RawTensor webgpu_forward(Client&, const RawTensor& x) { return x; }
 };
 static_assert(Extension<Op>);

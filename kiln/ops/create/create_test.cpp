@@ -293,7 +293,7 @@ TEST(Create, LargeCountsFoldTheirGrid) {
 }
 
 TEST(Create, FromRawTakesABufferOfTheDevice) {
-  const webgpu::Client client(device().shared_runtime(), "test");
+  const Client client(device().shared_runtime(), "test");
   const std::vector<float> x{1, 2, 3};
   const AnyTensor t = from_raw(client.create(std::span<const float>(x), {3}), device().autodiff());
   EXPECT_THAT(values(t), ElementsAre(1, 2, 3));

@@ -3,7 +3,7 @@
 #include <optional>
 #include <vector>
 
-#include "kiln/dispatch/cpu/finish.hpp"
+#include "kiln/dispatch/host/result_store.hpp"
 #include "kiln/ops/matmul/matmul.hpp"
 #include "kiln/runtime/cpu/gemm.hpp"
 #include "kiln/runtime/cpu/parallel.hpp"
@@ -41,12 +41,12 @@ class Matrices {
 };
 
 /// The epilogue's function over the whole result, in place.
-std::optional<dispatch::Finish> finish_of(const Epilogue& epilogue,
-                                          std::span<const cpu::Input> inputs, DType out) {
+std::optional<dispatch::FusedEpilogue> fused_of(const Epilogue& epilogue,
+                                                std::span<const cpu::Input> inputs, DType out) {
   if (epilogue.body == nullptr) return std::nullopt;
-  dispatch::Finish finish{epilogue.body, {}, {}, {out}};
-  for (const cpu::Input& input : inputs) finish.inputs.push_back(input.raw());
-  return finish;
+  dispatch::FusedEpilogue fused{epilogue.body, {}, {}, {out}};
+  for (const cpu::Input& input : inputs) fused.inputs.push_back(input.raw());
+  return fused;
 }
 
 struct Sizes {
@@ -97,9 +97,9 @@ void cpu::matmul(const Input& lhs, const Input& rhs, const Output& out, const Ep
   const RawTensor& result = out.raw();
   CpuRuntime& runtime = *host(*result.runtime);
   const std::byte* values = runtime.data_of(name, result.buffer);
-  const auto finish = finish_of(epilogue, inputs, out.dtype());
-  const dispatch::HostFinish end(runtime, name, finish ? &*finish : nullptr, result.spec(),
-                                 {&result, 1});
+  const auto fused = fused_of(epilogue, inputs, out.dtype());
+  const dispatch::host::ResultStore store(runtime, name, fused ? &*fused : nullptr, result.spec(),
+                                          {&result, 1});
   const bool half = out.dtype() == DType::f16;
   std::vector<float> wide(half ? static_cast<std::size_t>(size) : 0);
   for (std::int64_t batch = 0; batch < out.batch(); ++batch) {
@@ -117,7 +117,7 @@ void cpu::matmul(const Input& lhs, const Input& rhs, const Output& out, const Ep
       std::ranges::transform(wide, stored.begin(), [](float x) { return float16(x); });
     }
     const std::size_t bytes = dispatch::bytes_of({Shape{first}, out.dtype()});
-    end.apply_all(first, size, values + bytes);
+    store.apply_all(first, size, values + bytes);
     out.commit(first, size);
   }
 }

@@ -1,5 +1,5 @@
-// The matrix product with an end of its own, and with a finish behind that.
-#include "kiln/dispatch/finish.hpp"
+// The matrix product with an end of its own, and with a fused epilogue behind that.
+#include "kiln/dispatch/kernel_op.hpp"
 #include "kiln/ops/matmul/matmul.hpp"
 #include "kiln/ops/test_support.hpp"
 #include "kiln/tensor/apply.hpp"
@@ -75,7 +75,7 @@ TEST(WgslFusedMatmul, TakesAFinish) {
     const AnyTensor rhs = make_wave({b, k, n}, 1, dtype);
     const AnyTensor bias = broadcast_to(make_wave({m, 1}, 2, dtype), {b, m, n});
     const AnyTensor row = make_wave({n}, 3, dtype);
-    const dispatch::Finish finish{
+    const dispatch::FusedEpilogue epilogue{
         .body = product_and_sign(), .inputs = {row.value().raw()}, .out = {dtype, DType::boolean}};
     const std::array in{lhs.value().raw(), rhs.value().raw(), bias.value().raw()};
     const std::array out{TensorSpec{{b, m, n}, dtype}};
@@ -83,7 +83,7 @@ TEST(WgslFusedMatmul, TakesAFinish) {
     std::vector<RawTensor> got;
     const auto spent = test::counted([&] {
       got = dispatch::run_kernel(detail::table_of<MatmulBias>, &op, test::device().shared_runtime(),
-                                 in, out, &finish);
+                                 in, out, &epilogue);
     });
     EXPECT_EQ(spent.launches, 1U);
     const std::vector<float> before = values(apply(MatmulBias{}, lhs, rhs, bias));
@@ -94,7 +94,7 @@ TEST(WgslFusedMatmul, TakesAFinish) {
     expect_near(values(AnyTensor(Value(got[0]), test::device())), expected,
                 test::tolerance_of(dtype));
     got[1].dtype = DType::u32;
-    const webgpu::Client client(test::device().shared_runtime(), "test");
+    const Client client(test::device().shared_runtime(), "test");
     const std::vector<std::uint32_t> signs = client.read<std::uint32_t>(got[1]);
     for (std::size_t i = 0; i < expected.size(); ++i)
       ASSERT_EQ(signs[i], expected[i] > 0 ? 1U : 0U) << i;

@@ -151,7 +151,7 @@ TensorSpec matmul_spec(std::string_view op, const TensorSpec& lhs, const TensorS
 
 webgpu::Launch webgpu::tiled_matmul(const Operand& lhs, const Operand& rhs, const Operand& out,
                                     const Limits& limits, GradientIn gradient) {
-  if (limits.cpu) return lanes_matmul(lhs, rhs, out, limits, gradient);
+  if (limits.software_adapter) return lanes_matmul(lhs, rhs, out, limits, gradient);
   const MatrixView l = view_of(lhs);
   const MatrixView r = view_of(rhs);
   const bool out_vec = out.dim(-1) % 4 == 0;

@@ -3,7 +3,7 @@
 #include <string_view>
 
 #include "kiln/autodiff/any_tensor.hpp"
-#include "kiln/dispatch/cpu_kernel.hpp"
+#include "kiln/dispatch/host/cpu_kernel.hpp"
 #include "kiln/kernel/launch.hpp"
 
 namespace kiln {

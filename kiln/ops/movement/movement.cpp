@@ -111,8 +111,7 @@ struct SliceBackward {
   std::int64_t step;
 
   TensorSpec output(const TensorSpec& grad) const { return {shape, grad.dtype}; }
-  RawTensor webgpu_forward(webgpu::Client& client, const RawTensor& grad,
-                           const TensorSpec& out) const {
+  RawTensor webgpu_forward(Client& client, const RawTensor& grad, const TensorSpec& out) const {
     RawTensor result = client.zeros(out);
     if (grad.shape().elements() > 0) client.copy(grad, taken(result, grad.shape()));
     return result;
@@ -189,7 +188,7 @@ struct Concat {
     }
     return out;
   }
-  RawTensor webgpu_forward(webgpu::Client& client, const RawTensor& a, const RawTensor& b,
+  RawTensor webgpu_forward(Client& client, const RawTensor& a, const RawTensor& b,
                            const TensorSpec& out) const {
     const RawTensor result = client.empty(out);
     std::int64_t begin = 0;

@@ -45,13 +45,13 @@ Limits limits_of_the_host() {
           .storage_buffers = 64,
           .offset_alignment = 4,
           .f16 = true,
-          .timestamps = true,
-          .cpu = true};
+          .timestamps = true};
 }
 
 }  // namespace
 
-Memory::Memory(std::uint64_t bytes, HostClaim promised) : size(bytes), claim(std::move(promised)) {
+HostMemory::HostMemory(std::uint64_t bytes, HostClaim promised)
+    : size(bytes), claim(std::move(promised)) {
   constexpr std::uint64_t line = 64;
   constexpr std::uint64_t huge = 2 << 20;
   const std::uint64_t alignment = bytes >= huge ? huge : line;
@@ -63,12 +63,14 @@ Memory::Memory(std::uint64_t bytes, HostClaim promised) : size(bytes), claim(std
 #endif
 }
 
-Memory::~Memory() { std::free(data); }  // NOLINT(cppcoreguidelines-no-malloc): aligned_alloc's
+HostMemory::~HostMemory() {
+  std::free(data);
+}  // NOLINT(cppcoreguidelines-no-malloc): aligned_alloc's
 
 /// Memory handed out. Goes back to the pool when it ends.
 class PooledBuffer final : public HostBuffer {
  public:
-  PooledBuffer(std::shared_ptr<CpuRuntime> runtime, std::unique_ptr<Memory> memory,
+  PooledBuffer(std::shared_ptr<CpuRuntime> runtime, std::unique_ptr<HostMemory> memory,
                std::uint64_t id)
       : HostBuffer(memory->data, memory->size, id),
         runtime_(std::move(runtime)),
@@ -82,7 +84,7 @@ class PooledBuffer final : public HostBuffer {
 
  private:
   std::shared_ptr<CpuRuntime> runtime_;
-  std::unique_ptr<Memory> memory_;
+  std::unique_ptr<HostMemory> memory_;
 };
 
 namespace {
@@ -128,7 +130,7 @@ BufferPtr CpuRuntime::allocate(std::uint64_t bytes) {
                                         next_id_.fetch_add(1, std::memory_order_relaxed));
 }
 
-std::unique_ptr<Memory> CpuRuntime::obtain(std::uint64_t size) {
+std::unique_ptr<HostMemory> CpuRuntime::obtain(std::uint64_t size) {
   if (auto pooled = pool_.take(size)) return pooled;
   try {
     pool_.garbage();
@@ -146,10 +148,10 @@ std::unique_ptr<Memory> CpuRuntime::obtain(std::uint64_t size) {
 }
 
 /// Null where the machine has not so much.
-std::unique_ptr<Memory> CpuRuntime::create(std::uint64_t size) {
+std::unique_ptr<HostMemory> CpuRuntime::create(std::uint64_t size) {
   auto claim = HostClaim::take(size);
   if (!claim) return nullptr;
-  auto memory = std::make_unique<Memory>(size, std::move(*claim));
+  auto memory = std::make_unique<HostMemory>(size, std::move(*claim));
   return memory->data == nullptr ? nullptr : std::move(memory);
 }
 

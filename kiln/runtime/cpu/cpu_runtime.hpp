@@ -14,11 +14,11 @@
 namespace kiln::cpu {
 
 /// Host memory, aligned for any vector.
-struct Memory {
-  Memory(std::uint64_t bytes, HostClaim promised);
-  Memory(const Memory&) = delete;
-  Memory& operator=(const Memory&) = delete;
-  ~Memory();
+struct HostMemory {
+  HostMemory(std::uint64_t bytes, HostClaim promised);
+  HostMemory(const HostMemory&) = delete;
+  HostMemory& operator=(const HostMemory&) = delete;
+  ~HostMemory();
 
   std::byte* data = nullptr;  ///< null where there was not so much
   std::uint64_t size = 0;
@@ -89,15 +89,15 @@ class CpuRuntime final : public Runtime {
 
  private:
   friend class PooledBuffer;
-  std::unique_ptr<Memory> obtain(std::uint64_t size);
-  static std::unique_ptr<Memory> create(std::uint64_t size);
+  std::unique_ptr<HostMemory> obtain(std::uint64_t size);
+  static std::unique_ptr<HostMemory> create(std::uint64_t size);
   void timed(std::string_view label, std::uint64_t begin);
   std::byte* part_of(std::string_view call, const BufferPtr& buffer, std::uint64_t offset,
                      std::uint64_t bytes) const;
 
   std::string adapter_;
   Limits limits_;
-  MemoryPool<Memory> pool_;
+  MemoryPool<HostMemory> pool_;
   std::atomic<std::uint64_t> next_id_ = 1;
   std::atomic<std::uint64_t> launches_ = 0;
   std::atomic<bool> timed_ = false;

@@ -6,7 +6,7 @@
 #include <typeinfo>
 
 #include "kiln/runtime/queue_run.hpp"
-#include "kiln/runtime/webgpu/probe.hpp"
+#include "kiln/runtime/webgpu/device/probe.hpp"
 #include "kiln/support/error.hpp"
 
 namespace kiln::wgpu {
@@ -17,7 +17,7 @@ constexpr std::uint64_t spare_read_bytes = 64 << 20;
 
 }  // namespace
 
-WebGpuBuffer::WebGpuBuffer(std::shared_ptr<WebGpuRuntime> runtime, MemoryPtr memory)
+WebGpuBuffer::WebGpuBuffer(std::shared_ptr<WebGpuRuntime> runtime, GpuMemoryPtr memory)
     : Buffer(memory->size, memory->id), runtime_(std::move(runtime)), memory_(std::move(memory)) {}
 
 WebGpuBuffer::~WebGpuBuffer() { runtime_->pool().give_back(std::move(memory_)); }
@@ -33,7 +33,7 @@ WebGpuRuntime::WebGpuRuntime(std::shared_ptr<Gpu> gpu, Language language)
       track_(fmt::format("webgpu: {}", gpu_->adapter), [this] { give_to_trace(); }) {}
 
 const Limits& WebGpuRuntime::limits() const {
-  if (gpu_->limits.cpu) std::call_once(probed_, [this] { probe(gpu_); });
+  if (gpu_->limits.software_adapter) std::call_once(probed_, [this] { probe(gpu_); });
   return gpu_->limits;
 }
 
@@ -55,24 +55,24 @@ BufferPtr WebGpuRuntime::allocate(std::uint64_t bytes) {
                     gpu_->adapter, limit));
   }
   const auto usage = WGPUBufferUsage_Storage | WGPUBufferUsage_CopySrc | WGPUBufferUsage_CopyDst;
-  MemoryPtr memory = obtain(pool_, bytes, limit, usage);
+  GpuMemoryPtr memory = obtain(pool_, bytes, limit, usage);
   QueueRun::count_allocation();
   return std::make_shared<WebGpuBuffer>(std::static_pointer_cast<WebGpuRuntime>(shared_from_this()),
                                         std::move(memory));
 }
 
-MemoryPtr WebGpuRuntime::obtain(MemoryPool& pool, std::uint64_t bytes, std::uint64_t limit,
-                                WGPUBufferUsage usage) {
+GpuMemoryPtr WebGpuRuntime::obtain(GpuMemoryPool& pool, std::uint64_t bytes, std::uint64_t limit,
+                                   WGPUBufferUsage usage) {
   const std::uint64_t size = size_class(bytes, limit);
-  if (MemoryPtr pooled = pool.take(size)) return pooled;
+  if (GpuMemoryPtr pooled = pool.take(size)) return pooled;
   try {
     {
       const std::lock_guard lock(mutex_);
       drop_garbage();
     }
-    if (MemoryPtr fresh = create(size, usage)) return fresh;
+    if (GpuMemoryPtr fresh = create(size, usage)) return fresh;
     make_memory_free();
-    if (MemoryPtr fresh = create(size, usage)) return fresh;
+    if (GpuMemoryPtr fresh = create(size, usage)) return fresh;
   } catch (...) {
     pool.forget(size);
     throw;
@@ -84,13 +84,13 @@ MemoryPtr WebGpuRuntime::obtain(MemoryPool& pool, std::uint64_t bytes, std::uint
                   gpu_->adapter, size, pool_.counts().bytes_in_use, limit));
 }
 
-MemoryPtr WebGpuRuntime::create(std::uint64_t size, WGPUBufferUsage usage) {
+GpuMemoryPtr WebGpuRuntime::create(std::uint64_t size, WGPUBufferUsage usage) {
   WGPUBufferDescriptor descriptor = WGPU_BUFFER_DESCRIPTOR_INIT;
   descriptor.size = size;
   descriptor.usage = usage;
   ErrorScope scope(*gpu_);
-  auto memory = std::make_unique<Memory>();
-  if (gpu_->limits.cpu) {
+  auto memory = std::make_unique<GpuMemory>();
+  if (gpu_->limits.software_adapter) {
     auto claim = HostClaim::take(size);
     if (!claim) return nullptr;
     memory->claim = std::move(*claim);
@@ -117,8 +117,8 @@ void WebGpuRuntime::make_memory_free() {
 
 void WebGpuRuntime::drop_garbage() {
   std::vector<std::uint64_t> ids;
-  for (MemoryPool* pool : {&pool_, &read_pool_}) {
-    for (const MemoryPtr& memory : pool->garbage()) ids.push_back(memory->id);
+  for (GpuMemoryPool* pool : {&pool_, &read_pool_}) {
+    for (const GpuMemoryPtr& memory : pool->garbage()) ids.push_back(memory->id);
   }
   bind_groups_.forget(ids);
 }
@@ -142,8 +142,8 @@ void WebGpuRuntime::synchronize() {
   gpu_->check();
 }
 
-Memory& WebGpuRuntime::memory_of(std::string_view call, const BufferPtr& buffer,
-                                 std::uint64_t offset, std::uint64_t bytes) const {
+GpuMemory& WebGpuRuntime::memory_of(std::string_view call, const BufferPtr& buffer,
+                                    std::uint64_t offset, std::uint64_t bytes) const {
   const Buffer* raw = buffer.get();
   if (raw == nullptr) throw Error(fmt::format("webgpu: {}: no buffer was given", call));
   const bool own = typeid(*raw) == typeid(WebGpuBuffer) &&
@@ -158,7 +158,7 @@ Memory& WebGpuRuntime::memory_of(std::string_view call, const BufferPtr& buffer,
 }
 
 RuntimeCounters WebGpuRuntime::counters() const {
-  const MemoryPool::Counts memory = pool_.counts();
+  const GpuMemoryPool::Counts memory = pool_.counts();
   RuntimeCounters counters{.compiled = pipelines_.compiled(),
                            .allocated = memory.allocated,
                            .reused = memory.reused,

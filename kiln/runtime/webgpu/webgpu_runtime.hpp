@@ -6,13 +6,13 @@
 #include <vector>
 
 #include "kiln/runtime/runtime.hpp"
-#include "kiln/runtime/webgpu/bind_groups.hpp"
-#include "kiln/runtime/webgpu/gpu.hpp"
-#include "kiln/runtime/webgpu/launch_check.hpp"
-#include "kiln/runtime/webgpu/launch_timer.hpp"
-#include "kiln/runtime/webgpu/memory.hpp"
-#include "kiln/runtime/webgpu/pipeline.hpp"
-#include "kiln/runtime/webgpu/recorder.hpp"
+#include "kiln/runtime/webgpu/commands/launch_check.hpp"
+#include "kiln/runtime/webgpu/commands/launch_timer.hpp"
+#include "kiln/runtime/webgpu/commands/recorder.hpp"
+#include "kiln/runtime/webgpu/device/gpu.hpp"
+#include "kiln/runtime/webgpu/memory/memory.hpp"
+#include "kiln/runtime/webgpu/pipelines/bind_groups.hpp"
+#include "kiln/runtime/webgpu/pipelines/pipeline.hpp"
 
 namespace kiln::wgpu {
 
@@ -21,15 +21,15 @@ class WebGpuRuntime;
 /// Memory handed out. Goes back to the pool when it ends.
 class WebGpuBuffer final : public Buffer {
  public:
-  WebGpuBuffer(std::shared_ptr<WebGpuRuntime> runtime, MemoryPtr memory);
+  WebGpuBuffer(std::shared_ptr<WebGpuRuntime> runtime, GpuMemoryPtr memory);
   ~WebGpuBuffer() override;
 
   [[nodiscard]] const WebGpuRuntime* runtime() const { return runtime_.get(); }
-  [[nodiscard]] Memory& memory() const { return *memory_; }
+  [[nodiscard]] GpuMemory& memory() const { return *memory_; }
 
  private:
   std::shared_ptr<WebGpuRuntime> runtime_;
-  MemoryPtr memory_;
+  GpuMemoryPtr memory_;
 };
 
 /// The runtime over wgpu-native. One mutex guards what is recorded; the pools and the compiled
@@ -69,35 +69,35 @@ class WebGpuRuntime final : public Runtime {
   void finish() noexcept;
   [[nodiscard]] bool lost() const { return gpu_->reports.lost(); }
   [[nodiscard]] Gpu& gpu() { return *gpu_; }
-  [[nodiscard]] MemoryPool& pool() { return pool_; }
-  [[nodiscard]] MemoryPool& read_pool() { return read_pool_; }
+  [[nodiscard]] GpuMemoryPool& pool() { return pool_; }
+  [[nodiscard]] GpuMemoryPool& read_pool() { return read_pool_; }
 
  private:
   struct Patch;
 
-  // Memory
-  MemoryPtr obtain(MemoryPool& pool, std::uint64_t bytes, std::uint64_t limit,
-                   WGPUBufferUsage usage);
-  MemoryPtr create(std::uint64_t size, WGPUBufferUsage usage);
+  // GpuMemory
+  GpuMemoryPtr obtain(GpuMemoryPool& pool, std::uint64_t bytes, std::uint64_t limit,
+                      WGPUBufferUsage usage);
+  GpuMemoryPtr create(std::uint64_t size, WGPUBufferUsage usage);
   void make_memory_free();
   void drop_garbage();
-  Memory& memory_of(std::string_view call, const BufferPtr& buffer, std::uint64_t offset,
-                    std::uint64_t bytes) const;
+  GpuMemory& memory_of(std::string_view call, const BufferPtr& buffer, std::uint64_t offset,
+                       std::uint64_t bytes) const;
   // Transfers
-  void write_words(Memory& memory, std::uint64_t offset, std::span<const std::byte> data);
-  void write_part(const Pipeline* kernel, Memory& memory, std::uint64_t offset,
+  void write_words(GpuMemory& memory, std::uint64_t offset, std::span<const std::byte> data);
+  void write_part(const Pipeline* kernel, GpuMemory& memory, std::uint64_t offset,
                   std::span<const std::byte> data);
-  void patch(const Pipeline& kernel, Memory& memory, const Patch& patch);
+  void patch(const Pipeline& kernel, GpuMemory& memory, const Patch& patch);
   std::shared_ptr<const Pipeline> patch_kernel();
   void give_to_trace();
   // Launches
   const Pipeline& pipeline_of(const CompiledKernelPtr& kernel) const;
-  void record(const Pipeline& kernel, std::span<const Operand> operands,
+  void record(const Pipeline& kernel, std::span<const LaunchOperand> operands,
               std::span<const std::byte> metadata, const std::array<std::uint32_t, 3>& grid);
   const CachedGroup& bind(const Pipeline& kernel, const Pipeline::Group& group,
-                          std::span<const Operand> operands);
+                          std::span<const LaunchOperand> operands);
   const CachedGroup& make_group(const Pipeline& kernel, const Pipeline::Group& group,
-                                std::span<const Operand> operands,
+                                std::span<const LaunchOperand> operands,
                                 std::span<const std::uint64_t> key);
 
   std::shared_ptr<Gpu> gpu_;  // first: released last
@@ -106,8 +106,8 @@ class WebGpuRuntime final : public Runtime {
   PipelineCache pipelines_;
   std::mutex patch_mutex_;
   std::shared_ptr<const Pipeline> patch_kernel_;
-  MemoryPool pool_;
-  MemoryPool read_pool_;
+  GpuMemoryPool pool_;
+  GpuMemoryPool read_pool_;
   std::atomic<std::uint64_t> next_id_ = 1;
 
   mutable std::mutex mutex_;  // guards what follows; never held while something is compiled

@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-#include "kiln/runtime/webgpu/adapters.hpp"
+#include "kiln/runtime/webgpu/device/adapters.hpp"
 #include "kiln/runtime/webgpu/portable_test_support.hpp"
 #include "kiln/runtime/webgpu/test_support.hpp"
 

@@ -1,0 +1,69 @@
+#pragma once
+/// The one door from what all runtimes share to the folder of each.
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "kiln/dispatch/epilogue.hpp"
+#include "kiln/dispatch/op_table.hpp"
+#include "kiln/dispatch/reduction.hpp"
+#include "kiln/kernel/source_template.hpp"
+
+namespace kiln::dispatch {
+
+/// Elementwise work whose results are allocated.
+struct ElementwiseWork {
+  std::string_view op;
+  const BodyPtr& body;
+  std::span<const double> params;
+  std::span<const RawTensor> inputs;
+  std::span<const RawTensor> results;
+  const Shape& shape;
+  std::span<const Layout> layouts;  ///< of that shape: the inputs', then the results'
+  /// Of each input, the result that has its buffer; else -1. Empty where none has.
+  std::span<const std::int32_t> overwritten_by{};
+};
+
+/// A kernel that declares its own bindings, ready to compile.
+struct RawKernel {
+  KernelId id;
+  RenderedSource source;  ///< for messages: where lines of `id.source` come from
+};
+
+/// What a kind of runtime brings: how each sort of work is done on it. One constant a kind; a
+/// runtime given to a function is one of its kind.
+struct Backend {
+  /// How many tensors one elementwise work may have.
+  std::size_t (*most_operands)(const Runtime& runtime);
+  /// Computes elements, of which there is at least one.
+  void (*run_elementwise)(Runtime& runtime, const ElementwiseWork& work);
+  /// Reduces to `results`, which are allocated and hold at least one element each; see
+  /// dispatch::run_reduction.
+  void (*run_reduction)(const std::shared_ptr<Runtime>& runtime, const ReductionCall& call,
+                        std::span<const RawTensor> inputs, const TensorSpec& out,
+                        const FusedEpilogue* epilogue, std::span<const RawTensor> results);
+  /// Whether the operation has a rule for this kind of runtime.
+  bool (*has_rule)(const OpTable& table);
+  /// Runs that rule; see dispatch::run_kernel.
+  std::vector<RawTensor> (*run_kernel)(const std::shared_ptr<Runtime>& runtime,
+                                       const OpTable& table, const void* op,
+                                       std::span<const RawTensor> inputs,
+                                       std::span<const TensorSpec> out,
+                                       const FusedEpilogue* epilogue);
+  /// See dispatch::takes_epilogue; there is one result.
+  std::optional<int> (*takes_epilogue)(const OpTable& table, const void* op, const Runtime& runtime,
+                                       std::span<const Operand> inputs,
+                                       std::span<const TensorSpec> out);
+  /// A kernel with the storage buffers that it declares. Throws KernelError that begins with `op`.
+  /// Null where the runtime takes no source.
+  RawKernel (*raw_kernel)(std::string_view op, const KernelSource& source,
+                          const std::array<std::uint32_t, 3>& workgroup,
+                          std::span<const RawTensor> buffers) = nullptr;
+};
+
+/// That of the runtime's kind.
+const Backend& backend_of(const Runtime& runtime);
+
+}  // namespace kiln::dispatch

@@ -1,0 +1,28 @@
+#pragma once
+#include <array>
+#include <span>
+#include <vector>
+
+#include "kiln/support/layout.hpp"
+
+namespace kiln::dispatch {
+
+/// Axes of several operands, outermost first; neighbours are joined where every operand's
+/// strides allow it, and those of size 1 are dropped.
+struct CoalescedAxes {
+  std::size_t rank = 0;
+  std::array<std::int64_t, max_rank> sizes{};
+  std::vector<Strides> strides;  ///< one an operand
+
+  explicit CoalescedAxes(std::size_t operands = 0) : strides(operands) {}
+
+  /// Appends axis `axis` of the operands, which have that shape, as a new innermost one.
+  void push(const Shape& shape, int axis, std::span<const Layout> operands);
+  [[nodiscard]] std::int64_t count() const;
+  /// The operand's strides, outermost first.
+  [[nodiscard]] std::span<const std::int64_t> of(std::size_t operand) const {
+    return std::span(strides[operand]).first(rank);
+  }
+};
+
+}  // namespace kiln::dispatch

@@ -1,0 +1,24 @@
+#pragma once
+#include <string_view>
+#include <vector>
+
+#include "kiln/dispatch/raw_tensor.hpp"
+#include "kiln/scalar/expr.hpp"
+
+namespace kiln::dispatch {
+
+/// What is done to each element of a result on its way to memory: the operations that were fused
+/// into the store of a reduction or a kernel.
+struct FusedEpilogue {
+  BodyPtr body;  ///< of the stored value, then of one element of each of `inputs`; a root an output
+  std::vector<double> params{};     ///< the body's run-time scalars
+  std::vector<RawTensor> inputs{};  ///< each broadcasts to the result's shape; may be strided
+  std::vector<DType> out;           ///< one a root; every output is dense and of the result's shape
+};
+
+/// Throws, beginning with `op`, KernelError where the body has other numbers of inputs, params or
+/// roots than the epilogue, and ShapeError where an input does not broadcast to `shape`, the
+/// result's.
+void require_fits(std::string_view op, const FusedEpilogue& epilogue, const Shape& shape);
+
+}  // namespace kiln::dispatch

@@ -1,0 +1,34 @@
+#include "kiln/dispatch/host/backend.hpp"
+
+#include <limits>
+
+#include "kiln/dispatch/host/tiles.hpp"
+
+namespace kiln::dispatch::host {
+namespace {
+
+std::size_t most_operands(const Runtime&) { return std::numeric_limits<std::size_t>::max(); }
+
+bool has_rule(const OpTable& table) { return table.cpu_kernel != nullptr; }
+
+std::optional<int> takes_epilogue(const OpTable& table, const void*, const Runtime&,
+                                  std::span<const Operand> inputs, std::span<const TensorSpec>) {
+  if (!has_rule(table)) return {};
+  return static_cast<int>(inputs.size() + 1);
+}
+
+}  // namespace
+
+void run_elementwise(Runtime& runtime, const ElementwiseWork& work) {
+  cpu::CpuRuntime& host = *cpu::host(runtime);
+  host.run(work.op, [&] { TileProgram(host, work).run_all(); });
+}
+
+const Backend backend{.most_operands = most_operands,
+                      .run_elementwise = run_elementwise,
+                      .run_reduction = run_reduction,
+                      .has_rule = has_rule,
+                      .run_kernel = run_kernel,
+                      .takes_epilogue = takes_epilogue};
+
+}  // namespace kiln::dispatch::host

@@ -1,0 +1,153 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "kiln/dispatch/backend.hpp"
+#include "kiln/dispatch/coalesced_axes.hpp"
+#include "kiln/runtime/cpu/cpu_runtime.hpp"
+#include "kiln/scalar/tape.hpp"
+
+namespace kiln::dispatch::host {
+
+/// Where element number `index` of the axes' space lies, in elements, for one operand.
+std::int64_t position(const CoalescedAxes& axes, std::size_t operand, std::int64_t index);
+
+/// The elements of one operand in the order of some axes, tile by tile.
+class TileReader {
+ public:
+  /// `axes` must outlive this. `base` is where the operand's element 0 lies.
+  TileReader(const CoalescedAxes& axes, std::size_t operand, DType dtype, std::byte* base);
+
+  /// Elements [first, first + n) of the axes' space, moved by `origin` elements: where they lie, if
+  /// they lie together or are all one; else copied to `buffer`.
+  [[nodiscard]] TileArg read(std::int64_t origin, std::int64_t first, std::size_t n,
+                             void* buffer) const;
+  /// Puts n elements to where read() would find them.
+  void write(std::int64_t first, std::size_t n, const void* from) const;
+  /// The same of a block: `rows` stretches of `cols` elements, `pitch` apart, one after the other
+  /// in the tile.
+  struct Block {
+    std::int64_t first = 0;
+    std::size_t rows = 0;
+    std::size_t cols = 0;
+    std::int64_t pitch = 0;
+  };
+  [[nodiscard]] TileArg read(const Block& block, void* buffer) const;
+  void write(const Block& block, const void* from) const;
+  /// Whether elements that are neighbours along the axis before the last lie closer together than
+  /// those along the last.
+  [[nodiscard]] bool lies_across() const;
+  /// Where elements [first, ...) can be written in place; null where they do not lie together.
+  [[nodiscard]] void* direct(std::int64_t first) const {
+    return linear_ ? base_ + static_cast<std::size_t>(first) * size_ : nullptr;
+  }
+  [[nodiscard]] std::size_t operand() const { return operand_; }
+
+ private:
+  template <class Word, class F>
+  void each_run(std::int64_t origin, std::int64_t first, std::size_t n, const F& f) const;
+  void gather(std::int64_t origin, std::int64_t first, std::size_t n, void* buffer) const;
+  template <class Word>
+  void scatter(std::int64_t first, std::size_t n, const void* from) const;
+  [[nodiscard]] std::byte* at(std::int64_t element) const {
+    return base_ + element * static_cast<std::int64_t>(size_);
+  }
+
+  const CoalescedAxes& axes_;
+  std::size_t operand_;
+  std::size_t size_;  ///< bytes of an element
+  std::byte* base_;
+  bool linear_ = false;   ///< as dense as the axes' space
+  bool uniform_ = false;  ///< one element for all
+};
+
+/// How a space of elements is cut into tiles. Where rows are long, no tile reaches over the end of
+/// one: operands that are dense along rows alone are then read where they lie.
+class TileGrid {
+ public:
+  explicit TileGrid(const CoalescedAxes& axes);
+
+  [[nodiscard]] std::int64_t count() const { return rows_ * parts_; }
+  struct Range {
+    std::int64_t first = 0;
+    std::size_t count = 0;
+  };
+  [[nodiscard]] Range tile(std::int64_t number) const;
+
+ private:
+  std::int64_t rows_ = 1;   ///< of `length_` elements
+  std::int64_t parts_ = 1;  ///< of a row
+  std::int64_t length_ = 0;
+  std::int64_t step_ = 0;
+};
+
+/// A space of elements cut into blocks of the two innermost axes: for operands that lie across, of
+/// which a tile along one row would take one element from each of many cache lines.
+class BlockGrid {
+ public:
+  explicit BlockGrid(const CoalescedAxes& axes);
+  /// Whether blocks are worth while: both axes are long.
+  [[nodiscard]] bool useful() const;
+  [[nodiscard]] std::int64_t count() const { return planes_ * down_ * across_; }
+  [[nodiscard]] TileReader::Block block(std::int64_t number) const;
+
+ private:
+  static constexpr std::int64_t side = 32;
+  static_assert(side * side <= static_cast<std::int64_t>(Tape::tile));
+  std::int64_t rows_ = 0;
+  std::int64_t cols_ = 0;
+  std::int64_t planes_ = 0;
+  std::int64_t down_ = 0;
+  std::int64_t across_ = 0;
+};
+
+/// A tape and what its cache key must keep alive.
+struct PreparedTape;
+
+/// The tape of `body` for those dtypes, made once a runtime.
+std::shared_ptr<const PreparedTape> prepare_tape(Runtime& runtime, std::string_view op,
+                                                 const BodyPtr& body, std::span<const DType> inputs,
+                                                 std::span<const TapeResult> results);
+/// The params' words, as Tape::State takes them.
+std::vector<std::uint32_t> param_words(std::string_view op, std::span<const double> params,
+                                       const PreparedTape& prepared);
+const Tape& tape_of(const PreparedTape& prepared);
+
+/// One body over one space: inputs that broadcast to it are read tile by tile, results written.
+class TileProgram {
+ public:
+  /// `value`: the dtype of the body's input 0, where run() is given it and `inputs` are the others.
+  TileProgram(cpu::CpuRuntime& runtime, const ElementwiseWork& work, const DType* value = nullptr);
+  TileProgram(const TileProgram&) = delete;  // its readers know its axes
+  TileProgram& operator=(const TileProgram&) = delete;
+
+  /// What one thread needs to run it.
+  struct State {
+    explicit State(const TileProgram& program);
+    Tape::State tape;
+    std::vector<std::uint32_t> buffers;  ///< a tile for each input, then for each result
+    std::vector<TileArg> args;
+    std::vector<void*> results;
+  };
+
+  /// Elements [first, first + n), n at most a tile. `value`: those of the body's input 0.
+  void run(State& state, std::int64_t first, std::size_t n, const void* value = nullptr) const;
+  /// The same of any number of elements, on several threads; `values` are those from `first` on.
+  void run_all(std::int64_t first, std::int64_t count, const std::byte* values) const;
+  /// The whole space, on several threads.
+  void run_all() const;
+
+ private:
+  void run(State& state, const TileReader::Block& block) const;
+  /// Tiles that are worth a thread's while.
+  [[nodiscard]] std::int64_t grain() const;
+
+  CoalescedAxes axes_;
+  std::shared_ptr<const PreparedTape> prepared_;
+  std::vector<std::uint32_t> params_;
+  std::vector<TileReader> inputs_;
+  std::vector<TileReader> results_;
+  std::size_t value_bytes_ = 0;  ///< of an element given to run(); 0 where none is
+};
+
+}  // namespace kiln::dispatch::host

@@ -1,0 +1,25 @@
+#pragma once
+#include "kiln/dispatch/backend.hpp"
+
+namespace kiln::dispatch::wgsl {
+
+/// Of runtimes that compile WGSL, or SPIR-V: kernels are generated, or made ready from a rule's
+/// source.
+extern const Backend backend;
+
+// What it is made of; see Backend.
+void run_elementwise(Runtime& runtime, const ElementwiseWork& work);
+void run_reduction(const std::shared_ptr<Runtime>& runtime, const ReductionCall& call,
+                   std::span<const RawTensor> inputs, const TensorSpec& out,
+                   const FusedEpilogue* epilogue, std::span<const RawTensor> results);
+bool has_rule(const OpTable& table);
+std::vector<RawTensor> run_kernel(const std::shared_ptr<Runtime>& runtime, const OpTable& table,
+                                  const void* op, std::span<const RawTensor> inputs,
+                                  std::span<const TensorSpec> out, const FusedEpilogue* epilogue);
+std::optional<int> takes_epilogue(const OpTable& table, const void* op, const Runtime& runtime,
+                                  std::span<const Operand> inputs, std::span<const TensorSpec> out);
+RawKernel raw_kernel(std::string_view op, const KernelSource& source,
+                     const std::array<std::uint32_t, 3>& workgroup,
+                     std::span<const RawTensor> buffers);
+
+}  // namespace kiln::dispatch::wgsl

@@ -1,0 +1,45 @@
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kiln/kernel/kernel_id.hpp"
+#include "kiln/runtime/runtime.hpp"
+#include "kiln/support/dtype.hpp"
+
+namespace kiln::dispatch::wgsl {
+
+/// The block of 32-bit numbers a kernel gets with each launch: its WGSL struct `params`, and the
+/// values. It is passed as immediates where the adapter takes that many bytes, else in a uniform
+/// ring. All members are numbers: no array may be an immediate, and in a uniform one would need
+/// steps of 16 bytes.
+class Metadata {
+ public:
+  /// Adds a member and gives the word it occupies.
+  std::size_t add(std::string_view name, std::string_view type, std::uint32_t word);
+  /// Adds words reached by number, not by name; gives the number of the first.
+  std::size_t add_words(std::span<const std::int64_t> words);
+  /// A WGSL expression for word `index` of those added by add_words.
+  [[nodiscard]] static std::string word(std::size_t index);
+  /// One for word `first + d` of `count`, where `d` is a u32 of the kernel's; 0 if there are none.
+  [[nodiscard]] static std::string word_at(std::size_t first, std::size_t count,
+                                           std::string_view d);
+
+  /// How many members there are.
+  [[nodiscard]] std::size_t named() const { return named_.size(); }
+  [[nodiscard]] bool empty() const { return named_.empty() && words_.empty(); }
+  /// Declares `params` and says in `id` how it is passed.
+  [[nodiscard]] std::string declare(const Limits& limits, std::uint32_t group,
+                                    std::uint32_t binding, KernelId& id) const;
+  /// The block, named members first.
+  [[nodiscard]] std::vector<std::uint32_t> values() const;
+
+ private:
+  std::string members_;
+  std::vector<std::uint32_t> named_;
+  std::vector<std::uint32_t> words_;
+};
+
+}  // namespace kiln::dispatch::wgsl

@@ -1,0 +1,132 @@
+/// How a device is waited for. wgpu-native's own waits have no end, so kiln asks again and again.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <thread>
+
+#include "kiln/runtime/webgpu/device/gpu.hpp"
+#include "kiln/support/error.hpp"
+
+namespace kiln::wgpu {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+/// Sleeps a while that grows with the time waited so far, so that asking costs little and the end
+/// is seen early. At first it only lets others run: a system's shortest sleep is some 60 us.
+class Pause {
+ public:
+  void operator()() const {
+    const auto waited = std::chrono::duration_cast<microseconds>(Clock::now() - begin_);
+    if (waited < microseconds(100)) return std::this_thread::yield();
+    std::this_thread::sleep_for(
+        std::clamp(waited / 16, microseconds(10), microseconds(milliseconds(1))));
+  }
+  [[nodiscard]] Clock::duration waited() const { return Clock::now() - begin_; }
+
+ private:
+  Clock::time_point begin_ = Clock::now();
+};
+
+}  // namespace
+
+milliseconds patience_by_environment() {
+  const char* text = std::getenv("KILN_DEVICE_TIMEOUT");  // NOLINT(concurrency-mt-unsafe): read
+  if (text == nullptr || *text == '\0') return milliseconds(120'000);
+  char* end = nullptr;
+  const double seconds = std::strtod(text, &end);
+  constexpr double longest = 1e9;
+  if (*end != '\0' || !(seconds > 0) || seconds > longest) {
+    throw DeviceError(
+        fmt::format("KILN_DEVICE_TIMEOUT is \"{}\"; it must be a number of seconds above 0", text));
+  }
+  return milliseconds(static_cast<std::int64_t>(std::ceil(seconds * 1000)));
+}
+
+Gpu::~Gpu() {
+  if (finish()) return;
+  queue.abandon();
+  device.abandon();
+}
+
+Submission Gpu::submit(std::span<const WGPUCommandBuffer> commands) {
+  wgpuQueueSubmit(queue.get(), commands.size(), commands.data());
+  const Submission number = submitted_.fetch_add(1, std::memory_order_acq_rel) + 1;
+  WGPUQueueWorkDoneCallbackInfo callback = WGPU_QUEUE_WORK_DONE_CALLBACK_INFO_INIT;
+  callback.mode = WGPUCallbackMode_AllowProcessEvents;
+  callback.callback = on_done;
+  callback.userdata1 = this;
+  callback.userdata2 = reinterpret_cast<void*>(number);  // NOLINT: a number, as C passes it
+  wgpuQueueOnSubmittedWorkDone(queue.get(), callback);
+  return number;
+}
+
+void Gpu::on_done(WGPUQueueWorkDoneStatus, WGPUStringView, void* gpu, void* submission) {
+  libraries_may_have_changed();
+  auto& done = static_cast<Gpu*>(gpu)->done_;
+  const auto number = reinterpret_cast<Submission>(submission);  // NOLINT: as above
+  Submission before = done.load(std::memory_order_relaxed);
+  while (before < number && !done.compare_exchange_weak(before, number, std::memory_order_release,
+                                                        std::memory_order_relaxed)) {
+  }
+}
+
+void Gpu::wait(Submission submission) {
+  wait_until([&] { return done() >= submission; });
+}
+
+void Gpu::wait_until(const std::function<bool()>& ready) {
+  const Pause pause;
+  Clock::duration progressed = Clock::duration::zero();
+  Clock::duration asked = Clock::duration::zero();
+  Submission last = done();
+  while (!ready()) {
+    wgpuDevicePoll(device.get(), 0, nullptr);
+    if (ready()) return;
+    check();
+    const Clock::duration now = pause.waited();
+    if (std::exchange(last, done()) != last) progressed = now;
+    if (now - progressed > patience)
+      give_up(fmt::format("a submission ({} of {} are done)", done(), submitted()));
+    if (now - asked > milliseconds(100)) {  // a device that is gone says so only when asked
+      check_alive();
+      asked = now;
+    }
+    pause();
+  }
+}
+
+void Gpu::give_up(std::string_view what) {
+  stuck_.store(true);
+  reports.add_loss(
+      fmt::format("{} did not end within {} s (KILN_DEVICE_TIMEOUT sets how long a device may "
+                  "take)",
+                  what, static_cast<double>(patience.count()) / 1000));
+  check();
+  throw DeviceError(fmt::format("webgpu: the device \"{}\" does not answer", adapter));
+}
+
+bool Gpu::finish() noexcept {
+  const NativeSection section(std::nothrow);
+  if (stuck_.load()) return false;
+  if (!section || !device) return true;
+  const Pause pause;
+  // A device that was lost may never say that it is done.
+  const milliseconds most = reports.lost() ? std::min(patience, milliseconds(5000)) : patience;
+  while (done() < submitted()) {
+    wgpuDevicePoll(device.get(), 0, nullptr);
+    if (done() >= submitted()) break;
+    if (pause.waited() > most) {
+      stuck_.store(true);
+      return false;
+    }
+    pause();
+  }
+  return true;
+}
+
+}  // namespace kiln::wgpu

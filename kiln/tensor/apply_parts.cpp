@@ -1,0 +1,149 @@
+#include "kiln/tensor/apply_parts.hpp"
+
+#include <fmt/format.h>
+
+#include "kiln/autodiff/gradients.hpp"
+#include "kiln/dispatch/languages.hpp"
+#include "kiln/fusion/stream.hpp"
+#include "kiln/runtime/cpu/cpu_runtime.hpp"
+#include "kiln/support/error.hpp"
+
+namespace kiln::detail {
+namespace {
+
+/// What an operation of several launches by hand counts as being written in.
+constexpr std::array launched_by_hand{Language::wgsl};
+
+}  // namespace
+
+Stream& stream_of(const Device& device) { return Stream::of(device.runtime()); }
+
+void refuse_backward(const Node& node) {
+  throw UnsupportedError(fmt::format(
+      "{}: has a backward rule for webgpu only, and the tensor is on {}; add a rule 'backward'",
+      node.op, to_string(*node.device)));
+}
+
+namespace {
+
+std::vector<dispatch::Described> described(std::span<const AnyTensor> in) {
+  std::vector<dispatch::Described> all;
+  all.reserve(in.size());
+  for (const AnyTensor& t : in) all.push_back({t.dtype(), &t.value().layout()});
+  return all;
+}
+
+UnsupportedError no_kernel(const OpTable& table, const void* op, const Device& device,
+                           std::span<const AnyTensor> in, std::span<const TensorSpec> out) {
+  const auto offered = dispatch::languages_offered(table, op, device.runtime(), described(in), out);
+  return dispatch::no_accepted_kernel(table.name, device.runtime(), offered);
+}
+
+[[noreturn]] void refuse_fallback(const UnsupportedError& error) {
+  throw UnsupportedError(
+      fmt::format("{}. It is allowed here, but there is no rule 'reference'", error.what()));
+}
+
+}  // namespace
+
+bool runs_itself(const OpTable& table, const void* op, const Device& device,
+                 std::span<const AnyTensor> in, std::span<const TensorSpec> out) {
+  Runtime& runtime = device.runtime();
+  const auto inputs = dispatch::asks_kernel_rule(table, runtime)
+                          ? described(in)
+                          : std::vector<dispatch::Described>{};
+  if (dispatch::has_kernel_for(table, op, runtime, inputs, out)) return true;
+  if (!device.allows_fallback()) throw no_kernel(table, op, device, in, out);
+  return false;
+}
+
+bool runs_itself(std::string_view op, const Device& device) {
+  if (cpu::host(device.runtime()) == nullptr) return true;  // its launches say what they are
+  if (!device.allows_fallback())
+    throw dispatch::no_accepted_kernel(op, device.runtime(), launched_by_hand);
+  return false;
+}
+
+void refuse_fallback(const OpTable& table, const void* op, const Device& device,
+                     std::span<const AnyTensor> in, std::span<const TensorSpec> out) {
+  refuse_fallback(no_kernel(table, op, device, in, out));
+}
+
+void refuse_fallback(std::string_view op, const Device& device) {
+  refuse_fallback(dispatch::no_accepted_kernel(op, device.runtime(), launched_by_hand));
+}
+
+void set_from_reference(std::span<const AnyTensor> outs, std::span<const AnyTensor> grads,
+                        std::span<const AnyTensor> in, std::span<GradSlot> slots) {
+  const Gradients found = vjp(outs, grads);
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    if (!slots[i]) continue;
+    slots[i].set(found.contains(in[i])
+                     ? found.of(in[i])
+                     : AnyTensor(full(in[i].device(), in[i].spec(), 0), in[i].device()));
+  }
+}
+
+void check_results(std::string_view op, std::span<const std::string_view> names,
+                   std::span<const TensorSpec> promised, std::span<const AnyTensor> results) {
+  for (std::size_t i = 0; i < promised.size(); ++i) {
+    const TensorSpec& got = results[i].spec();
+    if (got == promised[i]) continue;
+    const std::string text =
+        fmt::format("{}: output '{}' is {} by the output rule, but execution gave {}", op,
+                    i < names.size() ? std::string(names[i]) : std::to_string(i),
+                    to_string(promised[i]), to_string(got));
+    if (got.shape != promised[i].shape) throw ShapeError(text);
+    throw DTypeError(text);
+  }
+}
+
+void refuse_plain(const RuleName& by, const std::string& field, const std::string& said,
+                  const std::string& given) {
+  if (said.empty() || given.empty()) {
+    throw Error(
+        fmt::format("{}: field {} of the result: {} gave another value than the output rule", by.op,
+                    field, by.rule));
+  }
+  throw Error(fmt::format("{}: field {} of the result is {} by the output rule, but {} gave {}",
+                          by.op, field, said, by.rule, given));
+}
+
+std::string spelled_number(double value) { return fmt::format("{}", value); }
+
+std::vector<AnyTensor> attach_direct(std::string_view op, std::span<const std::string_view> names,
+                                     std::span<const RawTensor> results, const Device& device,
+                                     const GradRule& rule, std::span<const AnyTensor> in,
+                                     std::shared_ptr<const void> attributes) {
+  std::vector<Value> values;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const auto gave = [&] {
+      return fmt::format("{}: output '{}': webgpu_forward gave ", op,
+                         i < names.size() ? std::string(names[i]) : std::to_string(i));
+    };
+    if (results[i].buffer == nullptr) throw KernelError(gave() + "an empty handle");
+    if (results[i].runtime != device.shared_runtime())
+      throw DeviceError(gave() + "a tensor of another device");
+    dispatch::require_countable(op, results[i].spec());
+    dispatch::require_inside([&] { return gave() + "a tensor"; }, results[i]);
+    values.emplace_back(results[i]);
+  }
+  return attach(op, std::move(values), device, rule, in, std::move(attributes), nullptr);
+}
+
+std::vector<AnyTensor> attach_to(std::string_view op, std::span<const AnyTensor> results,
+                                 const Device& device, const GradRule& rule,
+                                 std::span<const AnyTensor> in,
+                                 std::shared_ptr<const void> attributes) {
+  std::vector<Value> values;
+  for (const AnyTensor& t : results) {
+    if (!t.device().same_as(device)) {
+      throw DeviceError(fmt::format("{}: a result is on another device ({}) than the operands ({})",
+                                    op, to_string(t.device()), to_string(device)));
+    }
+    values.push_back(t.value());
+  }
+  return attach(op, std::move(values), device, rule, in, std::move(attributes), nullptr);
+}
+
+}  // namespace kiln::detail

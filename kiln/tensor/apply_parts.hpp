@@ -1,0 +1,69 @@
+#pragma once
+/// The parts of applying an operation that need no template.
+#include <array>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kiln/autodiff/node.hpp"
+
+namespace kiln {
+class Stream;
+}  // namespace kiln
+
+namespace kiln::detail {
+
+/// Throws UnsupportedError: the operation has a backward rule, but for another runtime than the
+/// node's.
+[[noreturn]] void refuse_backward(const Node& node);
+
+/// Whether the operation has a kernel for the device; false where its reference is to run instead,
+/// which the device allows. Throws UnsupportedError that names both otherwise.
+bool runs_itself(const OpTable& table, const void* op, const Device& device,
+                 std::span<const AnyTensor> in, std::span<const TensorSpec> out);
+/// The same of an operation whose `webgpu_forward` is called by its own type: it has no table.
+bool runs_itself(std::string_view op, const Device& device);
+/// Throws UnsupportedError: the reference is to run, but there is none.
+[[noreturn]] void refuse_fallback(const OpTable& table, const void* op, const Device& device,
+                                  std::span<const AnyTensor> in, std::span<const TensorSpec> out);
+[[noreturn]] void refuse_fallback(std::string_view op, const Device& device);
+
+/// Differentiates `outs`, computed from the leaves `in`, with `grads`, and sets every wanted slot.
+void set_from_reference(std::span<const AnyTensor> outs, std::span<const AnyTensor> grads,
+                        std::span<const AnyTensor> in, std::span<GradSlot> slots);
+
+/// Throws ShapeError or DTypeError where a result is not what the output rule promised.
+void check_results(std::string_view op, std::span<const std::string_view> names,
+                   std::span<const TensorSpec> promised, std::span<const AnyTensor> results);
+
+/// Which rule of which operation gave a result.
+struct RuleName {
+  std::string_view op;
+  std::string_view rule;
+};
+
+/// Throws Error: field number `field` of a structured result is another value than the output rule
+/// said. Values that cannot be spelled are empty.
+[[noreturn]] void refuse_plain(const RuleName& by, const std::string& field,
+                               const std::string& said, const std::string& given);
+
+std::string spelled_number(double value);
+
+/// The results of a `webgpu_forward` without an output rule, with a node if an input is tracked.
+/// Throws KernelError or DeviceError for a result that is no tensor of `device`.
+std::vector<AnyTensor> attach_direct(std::string_view op, std::span<const std::string_view> names,
+                                     std::span<const RawTensor> results, const Device& device,
+                                     const GradRule& rule, std::span<const AnyTensor> in,
+                                     std::shared_ptr<const void> attributes);
+
+/// Where work on `device` is queued.
+Stream& stream_of(const Device& device);
+
+/// Puts a node on results that exist already.
+std::vector<AnyTensor> attach_to(std::string_view op, std::span<const AnyTensor> results,
+                                 const Device& device, const GradRule& rule,
+                                 std::span<const AnyTensor> in,
+                                 std::shared_ptr<const void> attributes);
+
+}  // namespace kiln::detail
