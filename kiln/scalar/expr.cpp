@@ -16,21 +16,6 @@ namespace {
 
 thread_local const detail::KeptForEveryParam* kept_rule = nullptr;
 
-Expr make(Opcode op, std::span<const Expr> args, DType dtype = DType::f32) {
-  ExprGraph* graph = nullptr;
-  for (const Expr& arg : args) {
-    if (arg.in_graph()) graph = arg.graph();
-  }
-  if (graph == nullptr)
-    throw Error("body: an expression needs at least one input of the operation");
-  ExprGraph::Node node{.op = op, .dtype = dtype};
-  for (std::size_t i = 0; i < args.size(); ++i) node.args[i] = graph->place(args[i]);
-  return graph->expr(graph->intern(node));
-}
-
-Expr unary(Opcode op, const Expr& x) { return make(op, std::array{x}); }
-Expr binary(Opcode op, const Expr& a, const Expr& b) { return make(op, std::array{a, b}); }
-
 /// Copies what `roots` need, in order; gives the new id of every old one.
 std::vector<std::int32_t> copy_needed(const ExprGraph& from, std::span<const std::int32_t> roots,
                                       ExprGraph& to) {
@@ -172,39 +157,19 @@ Expr ExprGraph::input(int slot) {
 }
 Expr ExprGraph::expr(std::int32_t id) { return {this, id}; }
 
-Expr operator-(const Expr& x) { return unary(Opcode::neg, x); }
-Expr operator+(const Expr& a, const Expr& b) { return binary(Opcode::add, a, b); }
-Expr operator-(const Expr& a, const Expr& b) { return binary(Opcode::sub, a, b); }
-Expr operator*(const Expr& a, const Expr& b) { return binary(Opcode::mul, a, b); }
-Expr operator/(const Expr& a, const Expr& b) { return binary(Opcode::div, a, b); }
-Expr operator==(const Expr& a, const Expr& b) { return binary(Opcode::equal, a, b); }
-Expr operator!=(const Expr& a, const Expr& b) { return !(a == b); }
-Expr operator<(const Expr& a, const Expr& b) { return binary(Opcode::less, a, b); }
-Expr operator<=(const Expr& a, const Expr& b) { return binary(Opcode::less_equal, a, b); }
-Expr operator>(const Expr& a, const Expr& b) { return binary(Opcode::less, b, a); }
-Expr operator>=(const Expr& a, const Expr& b) { return binary(Opcode::less_equal, b, a); }
-Expr operator&&(const Expr& a, const Expr& b) { return binary(Opcode::logical_and, a, b); }
-Expr operator||(const Expr& a, const Expr& b) { return binary(Opcode::logical_or, a, b); }
-Expr operator!(const Expr& a) { return unary(Opcode::logical_not, a); }
-Expr abs(const Expr& x) { return unary(Opcode::abs, x); }
-Expr exp(const Expr& x) { return unary(Opcode::exp, x); }
-Expr log(const Expr& x) { return unary(Opcode::log, x); }
-Expr sqrt(const Expr& x) { return unary(Opcode::sqrt, x); }
-Expr rsqrt(const Expr& x) { return unary(Opcode::rsqrt, x); }
-Expr tanh(const Expr& x) { return unary(Opcode::tanh, x); }
-Expr sigmoid(const Expr& x) { return unary(Opcode::sigmoid, x); }
-Expr softplus(const Expr& x) { return unary(Opcode::softplus, x); }
-Expr relu(const Expr& x) { return unary(Opcode::relu, x); }
-Expr is_nan(const Expr& x) { return unary(Opcode::is_nan, x); }
-Expr erf(const Expr& x) { return unary(Opcode::erf, x); }
-Expr pow(const Expr& base, const Expr& exponent) { return binary(Opcode::pow, base, exponent); }
-Expr min(const Expr& a, const Expr& b) { return binary(Opcode::min, a, b); }
-Expr max(const Expr& a, const Expr& b) { return binary(Opcode::max, a, b); }
-Expr unless_zero(const Expr& gate, const Expr& x) { return binary(Opcode::unless_zero, gate, x); }
-Expr select(const Expr& condition, const Expr& yes, const Expr& no) {
-  return make(Opcode::select, std::array{condition, yes, no});
+Expr detail::make_expr(Opcode op, std::span<const Expr> args, DType dtype) {
+  ExprGraph* graph = nullptr;
+  for (const Expr& arg : args) {
+    if (arg.in_graph()) graph = arg.graph();
+  }
+  if (graph == nullptr)
+    throw Error("body: an expression needs at least one input of the operation");
+  ExprGraph::Node node{.op = op, .dtype = dtype};
+  for (std::size_t i = 0; i < args.size(); ++i) node.args[i] = graph->place(args[i]);
+  return graph->expr(graph->intern(node));
 }
-Expr cast(const Expr& x, DType to) { return make(Opcode::cast, std::array{x}, to); }
+
+Expr cast(const Expr& x, DType to) { return detail::make_expr(Opcode::cast, std::array{x}, to); }
 
 bool Body::uses(std::size_t root, int slot) const {
   std::vector<char> needed(graph->nodes().size());

@@ -141,47 +141,71 @@ class Expr {
   const Param* param_ = nullptr;
 };
 
-Expr operator-(const Expr& x);
-Expr operator+(const Expr& a, const Expr& b);
-Expr operator-(const Expr& a, const Expr& b);
-Expr operator*(const Expr& a, const Expr& b);
-Expr operator/(const Expr& a, const Expr& b);
-/// Comparisons give a bool. With a NaN all but `!=` are false.
-Expr operator==(const Expr& a, const Expr& b);
-Expr operator!=(const Expr& a, const Expr& b);
-Expr operator<(const Expr& a, const Expr& b);
-Expr operator<=(const Expr& a, const Expr& b);
-Expr operator>(const Expr& a, const Expr& b);
-Expr operator>=(const Expr& a, const Expr& b);
-Expr operator&&(const Expr& a, const Expr& b);
-Expr operator||(const Expr& a, const Expr& b);
-Expr operator!(const Expr& a);
+namespace detail {
+/// The node of an operation on expressions of one graph. Throws Error unless one of them is in one.
+Expr make_expr(Opcode op, std::span<const Expr> args, DType dtype = DType::f32);
+inline Expr unary(Opcode op, const Expr& x) { return make_expr(op, std::array{x}); }
+inline Expr binary(Opcode op, const Expr& a, const Expr& b) {
+  return make_expr(op, std::array{a, b});
+}
+}  // namespace detail
 
-Expr abs(const Expr& x);
-Expr exp(const Expr& x);
-Expr log(const Expr& x);
-Expr sqrt(const Expr& x);
-Expr rsqrt(const Expr& x);
-/// Right for every x: no overflow for large |x|.
-Expr tanh(const Expr& x);
-/// 1 / (1 + exp(-x)), right for every x, and so is its gradient.
-Expr sigmoid(const Expr& x);
-/// log(1 + exp(x)), right for every x, and so is its gradient.
-Expr softplus(const Expr& x);
+inline Expr operator-(const Expr& x) { return detail::unary(Opcode::neg, x); }
+inline Expr operator+(const Expr& a, const Expr& b) { return detail::binary(Opcode::add, a, b); }
+inline Expr operator-(const Expr& a, const Expr& b) { return detail::binary(Opcode::sub, a, b); }
+inline Expr operator*(const Expr& a, const Expr& b) { return detail::binary(Opcode::mul, a, b); }
+inline Expr operator/(const Expr& a, const Expr& b) { return detail::binary(Opcode::div, a, b); }
+inline Expr operator!(const Expr& a) { return detail::unary(Opcode::logical_not, a); }
+/// Comparisons give a bool. With a NaN all are false, except for `!=`.
+inline Expr operator==(const Expr& a, const Expr& b) { return detail::binary(Opcode::equal, a, b); }
+inline Expr operator!=(const Expr& a, const Expr& b) { return !(a == b); }
+inline Expr operator<(const Expr& a, const Expr& b) { return detail::binary(Opcode::less, a, b); }
+inline Expr operator<=(const Expr& a, const Expr& b) {
+  return detail::binary(Opcode::less_equal, a, b);
+}
+inline Expr operator>(const Expr& a, const Expr& b) { return b < a; }
+inline Expr operator>=(const Expr& a, const Expr& b) { return b <= a; }
+inline Expr operator&&(const Expr& a, const Expr& b) {
+  return detail::binary(Opcode::logical_and, a, b);
+}
+inline Expr operator||(const Expr& a, const Expr& b) {
+  return detail::binary(Opcode::logical_or, a, b);
+}
+
+inline Expr abs(const Expr& x) { return detail::unary(Opcode::abs, x); }
+inline Expr exp(const Expr& x) { return detail::unary(Opcode::exp, x); }
+inline Expr log(const Expr& x) { return detail::unary(Opcode::log, x); }
+inline Expr sqrt(const Expr& x) { return detail::unary(Opcode::sqrt, x); }
+/// 1 / sqrt(x).
+inline Expr rsqrt(const Expr& x) { return detail::unary(Opcode::rsqrt, x); }
+/// The hyperbolic tangent, without an overflow for large |x|.
+inline Expr tanh(const Expr& x) { return detail::unary(Opcode::tanh, x); }
+/// 1 / (1 + exp(-x)), without an overflow, as is its gradient.
+inline Expr sigmoid(const Expr& x) { return detail::unary(Opcode::sigmoid, x); }
+/// log(1 + exp(x)), without an overflow, as is its gradient.
+inline Expr softplus(const Expr& x) { return detail::unary(Opcode::softplus, x); }
 /// max(x, 0); NaN stays NaN.
-Expr relu(const Expr& x);
-Expr erf(const Expr& x);
-Expr is_nan(const Expr& x);
-Expr pow(const Expr& base, const Expr& exponent);
+inline Expr relu(const Expr& x) { return detail::unary(Opcode::relu, x); }
+/// The error function.
+inline Expr erf(const Expr& x) { return detail::unary(Opcode::erf, x); }
+inline Expr is_nan(const Expr& x) { return detail::unary(Opcode::is_nan, x); }
+/// base ^ exponent, as the C standard's pow.
+inline Expr pow(const Expr& base, const Expr& exponent) {
+  return detail::binary(Opcode::pow, base, exponent);
+}
 /// NaN if either is NaN; -0 is less than +0.
-Expr min(const Expr& a, const Expr& b);
+inline Expr min(const Expr& a, const Expr& b) { return detail::binary(Opcode::min, a, b); }
 /// NaN if either is NaN; +0 is greater than -0.
-Expr max(const Expr& a, const Expr& b);
-/// `x`, but 0 where `gate` is exactly 0, whatever `x` is there. What a gradient meets on its way:
-/// unless_zero(g, g * slope) is 0 for a `g` of 0 and an infinite slope, where g * slope is NaN.
-Expr unless_zero(const Expr& gate, const Expr& x);
+inline Expr max(const Expr& a, const Expr& b) { return detail::binary(Opcode::max, a, b); }
+/// `x`, but 0 where `gate` is exactly 0. For gradients: unless_zero(g, g * slope) is 0 for a `g` of
+/// 0 and an infinite slope, where g * slope is NaN.
+inline Expr unless_zero(const Expr& gate, const Expr& x) {
+  return detail::binary(Opcode::unless_zero, gate, x);
+}
 /// `yes` where `condition` (a bool) holds, else `no`.
-Expr select(const Expr& condition, const Expr& yes, const Expr& no);
+inline Expr select(const Expr& condition, const Expr& yes, const Expr& no) {
+  return detail::make_expr(Opcode::select, std::array{condition, yes, no});
+}
 Expr cast(const Expr& x, DType to);
 
 /// A finished function of `inputs` scalars (and of run-time params) with one or more results.
