@@ -7,8 +7,8 @@
 
 namespace kiln::dispatch {
 
-/// How a kernel finds an operand's elements for four neighbouring results (one, where results are
-/// not taken in fours).
+/// How a kernel finds an operand's elements for four adjacent results, or for one if it does not
+/// make results in fours.
 enum class Access4 : std::uint8_t {
   single,       ///< one element serves all results
   linear,       ///< as dense as the result, at an offset
@@ -18,7 +18,7 @@ enum class Access4 : std::uint8_t {
   linear_quad,  ///< as dense as the result; the four elements are one aligned vec4
 };
 
-/// A result and its operands seen with as few axes as their strides allow.
+/// A result and its operands with as few axes as their strides allow.
 struct CoalescedView {
   int rank = 0;  ///< axes that coordinates are needed for; 0 if nobody needs them
   std::array<std::int64_t, max_rank> sizes{};
@@ -28,8 +28,8 @@ struct CoalescedView {
   int width = 1;  ///< results a thread makes: 4 where the innermost axis divides by it
 };
 
-/// `operands` have the result's shape; the last `outputs` of them are written, and each position of
-/// those only once.
+/// `operands` have the result's shape. The last `outputs` of them are written, each position only
+/// once.
 CoalescedView coalesce(const Shape& shape, std::span<const Layout> operands);
 
 }  // namespace kiln::dispatch

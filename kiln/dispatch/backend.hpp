@@ -32,8 +32,8 @@ struct RawKernel {
   RenderedSource source;  ///< for messages: where lines of `id.source` come from
 };
 
-/// What a kind of runtime brings: how each sort of work is done on it. One constant a kind; a
-/// runtime given to a function is one of its kind.
+/// How a kind of runtime does each sort of work. There is one constant for each kind, and its
+/// functions get runtimes of that kind.
 struct Backend {
   /// How many tensors one elementwise work may have.
   std::size_t (*most_operands)(const Runtime& runtime);

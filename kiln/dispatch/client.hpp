@@ -10,18 +10,18 @@
 
 namespace kiln {
 
-/// Shapes and strides of several tensors in one u32 array, for kernels bound by hand: for each
-/// tensor its rank, its sizes, its strides and its offset, one tensor after the other.
+/// Shapes and strides of several tensors in one u32 array, for kernels bound by hand. For each
+/// tensor in turn it has the rank, the sizes, the strides and the offset.
 std::vector<std::uint32_t> build_info(std::span<const RawTensor> tensors);
 
-/// The raw form: buffers and launches by hand, for operations of several launches and for who wants
+/// Buffers and launches by hand, for operations of several launches and for kernels that declare
 /// every binding.
 ///
 ///     RawTensor y = client.empty({{n}, DType::f32});
 ///     client.launch(KernelSource::wgsl(text), {256, 1, 1}, {ceil_div(n, 256), 1, 1}, {x, y});
 ///
-/// Nothing waits but `read`. Errors begin with the name given: DeviceError for an empty handle and
-/// a tensor of another device, ShapeError for a tensor that lies outside of its buffer.
+/// Only `read` waits. Errors begin with the operation's name: DeviceError for an empty handle and a
+/// tensor of another device, ShapeError for a tensor that lies outside of its buffer.
 class Client {
  public:
   Client(std::shared_ptr<Runtime> runtime, std::string_view name)
@@ -36,22 +36,22 @@ class Client {
   /// Copies `from` into `into`, which may be a strided part of a buffer. Throws ShapeError or
   /// DTypeError unless they match.
   void copy(const RawTensor& from, const RawTensor& into) const;
-  /// A dense tensor of the given values. Throws ShapeError unless there are as many as `shape` has
-  /// elements.
+  /// A dense tensor of the given values. Throws ShapeError unless `shape` has as many elements as
+  /// there are values.
   template <class T>
   [[nodiscard]] RawTensor create(std::span<const T> values, const Shape& shape) const {
     static_assert(!std::is_same_v<T, bool>,
                   "kiln: a bool is stored as a 32-bit word; pass std::uint32_t and 0 or 1");
     return create_bytes(std::as_bytes(values), values.size(), {shape, dtype_of<T>});
   }
-  /// The same values, dense from the start of a buffer: `x` itself where it is so already.
+  /// The same values, dense from the start of a buffer: `x` itself if it is like that already.
   [[nodiscard]] RawTensor contiguous(const RawTensor& x) const;
 
-  /// Launches a kernel that declares its own @group and @binding. `buffers` in the order of (group,
-  /// binding); the source declares each as read or read_write. `{{ elem }}` and `{{
-  /// workgroup_size_x }}` are set from the first buffer and `workgroup`; f16 is enabled where a
-  /// buffer has it. SPIR-V has its bindings and its workgroup's size in the module. Throws
-  /// KernelError: another number of buffers than declared, a grid above the limit, a compile error.
+  /// Launches a kernel that declares its own @group and @binding. `buffers` are in the order of
+  /// (group, binding); the source declares each as read or read_write. `{{ elem }}` is the dtype of
+  /// the first buffer, `{{ workgroup_size_x }}` comes from `workgroup`, and f16 is enabled if a
+  /// buffer has it. A SPIR-V module states bindings and workgroup itself. Throws KernelError for a
+  /// wrong number of buffers, a grid above the limit, and a compile error.
   void launch(const KernelSource& source, const std::array<std::uint32_t, 3>& workgroup,
               const std::array<std::int64_t, 3>& grid, std::span<const RawTensor> buffers,
               Flag trusted = false) const;

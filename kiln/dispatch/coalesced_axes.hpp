@@ -7,8 +7,8 @@
 
 namespace kiln::dispatch {
 
-/// Axes of several operands, outermost first; neighbours are joined where every operand's
-/// strides allow it, and those of size 1 are dropped.
+/// Axes of several operands, outermost first. Adjacent axes are joined where every operand's
+/// strides allow it, and axes of size 1 are dropped.
 struct CoalescedAxes {
   std::size_t rank = 0;
   std::array<std::int64_t, max_rank> sizes{};

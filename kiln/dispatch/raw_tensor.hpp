@@ -32,8 +32,8 @@ RawTensor allocate(std::string_view op, const std::shared_ptr<Runtime>& runtime,
 /// Throws ShapeError that begins with `op` past the 2^32 elements that kernels can count.
 void require_countable(std::string_view op, const TensorSpec& spec);
 
-/// Whether all elements of a layout lie within the `bytes` that a buffer has. Every layout that
-/// kiln did not make itself is asked about here before anything is read through it.
+/// Whether all elements of a layout lie within the `bytes` that a buffer has. This is called for
+/// every layout that kiln did not make, before anything is read through it.
 bool lies_inside(const Layout& layout, DType dtype, std::uint64_t bytes);
 [[noreturn]] void refuse_outside(const std::string& who, const Layout& layout, DType dtype,
                                  std::uint64_t bytes);
@@ -53,23 +53,23 @@ void require_inside(const Who& who, const RawTensor& tensor) {
 /// Bytes a dense tensor takes.
 std::uint64_t bytes_of(const TensorSpec& spec);
 
-/// While one lives on this thread, buffers are filled with one word up to their end before kernels
-/// run, and have at least 256 bytes of it behind their elements: what check_op looks at afterwards.
+/// While one lives on this thread, each buffer is filled with one word before kernels run, and has
+/// at least 256 bytes of it after its elements. check_op examines both afterwards.
 class PoisonOutputs {
  public:
   static constexpr std::uint32_t pattern =
       0x7fa0'dead;  // a signalling NaN: arithmetic on it gives another one
   static constexpr std::uint64_t canary_bytes = 256;
 
-  /// What was allocated, and for whom. It stays allocated as long as the PoisonOutputs lives.
+  /// What was allocated, and for which operation. It lives as long as the PoisonOutputs.
   struct Allocation {
     std::string op;
     TensorSpec spec;
     BufferPtr buffer;
   };
 
-  /// Inputs poisoned with another word than outputs show a kernel that copies from behind the one
-  /// to behind the other.
+  /// Inputs get another word than outputs. That finds a kernel which copies from beyond the end of
+  /// an input to beyond the end of an output.
   explicit PoisonOutputs(std::uint32_t word = pattern);
   ~PoisonOutputs();
   PoisonOutputs(const PoisonOutputs&) = delete;

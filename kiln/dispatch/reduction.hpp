@@ -11,9 +11,9 @@
 
 namespace kiln {
 
-/// How a reduction combines elements. `max` and `min` keep a NaN, and have -0 below +0; `argmax`
-/// and `argmin` give the first index along the one axis reduced, and count a NaN as the extreme.
-/// `norm` is the root of the sum of squares, of floats alone; no square leaves the range of f32.
+/// How a reduction combines elements. `max` and `min` keep a NaN, and take -0 as less than +0.
+/// `argmax` and `argmin` give the first index along the one reduced axis; a NaN is the extreme.
+/// `norm` is the root of the sum of squares, for floats; no square leaves the range of f32.
 enum class Combine : std::uint8_t { sum, max, min, argmax, argmin, norm };
 
 /// What a `reduction` rule returns.
@@ -41,11 +41,11 @@ struct ReductionCall {
 std::uint32_t neutral_word(Combine combine, DType element);
 
 /// Reduces what `call.before` makes of `inputs`, which may be strided, to the kept axes in order:
-/// one dense tensor of `out`, or what `epilogue` makes of it instead, dense and of `out.shape`.
-/// Sums of f16 are made in f32. One or two launches; the order of additions depends on shape and
-/// strides alone, so results repeat. `runtime` says where, if there is no input. Throws, beginning
-/// with `call.op`, DTypeError for inputs that a function does not take and KernelError for another
-/// number of them; ShapeError for one that does not broadcast.
+/// it makes one dense tensor of `out`, or what `epilogue` makes of it, dense and of `out.shape`.
+/// Sums of f16 are made in f32. There are one or two launches. The order of additions depends on
+/// shape and strides alone, so results repeat. `runtime` is used if there is no input. Throws an
+/// error that begins with `call.op`: DTypeError for inputs that a function does not take,
+/// KernelError for a wrong number of them, ShapeError for one that does not broadcast.
 std::vector<RawTensor> run_reduction(const ReductionCall& call,
                                      const std::shared_ptr<Runtime>& runtime,
                                      std::span<const RawTensor> inputs, const TensorSpec& out,

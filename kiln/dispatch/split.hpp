@@ -15,8 +15,8 @@ struct BodyPart {
   std::vector<std::size_t> results;  ///< of the whole body's
 };
 
-/// The body in parts, each of which binds at most `most` buffers if any one result does: for an
-/// adapter that takes fewer buffers in a launch than the whole has.
+/// The body in parts for an adapter that takes fewer buffers in a launch than the whole has. Each
+/// part binds at most `most` buffers, if each single result does.
 std::vector<BodyPart> split(const BodyPtr& body, std::span<const RawTensor> inputs,
                             std::size_t most);
 

@@ -8,10 +8,10 @@
 namespace kiln::dispatch {
 
 /// `value` as the word of a param of dtype `dtype`. Throws DTypeError that begins with `op` for a
-/// number that dtype has not.
+/// number that the dtype does not have.
 std::uint32_t word_of(std::string_view op, double value, DType dtype);
 
-/// `size` as a u32. Throws ShapeError that begins with `op` where it does not fit.
+/// `size` as a u32. Throws ShapeError that begins with `op` if it does not fit.
 std::uint32_t word_of_size(std::string_view op, std::int64_t size);
 
 }  // namespace kiln::dispatch

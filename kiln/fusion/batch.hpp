@@ -14,8 +14,8 @@ namespace kiln {
 
 class QueueRun;
 
-/// The live operations of one drain. Values and scalars are numbered in the order they are met, so
-/// that work of the same form has the same numbers.
+/// The live operations of one drain. Values and scalars are numbered in the order in which they are
+/// met, so work of the same form has the same numbers.
 struct Batch {
   std::uint64_t drain = 0;  ///< its number
   std::vector<QueuedOp> ops;
@@ -27,7 +27,7 @@ struct Batch {
 
   /// Numbers everything and spells the form.
   void number();
-  /// A node an operation, as the passes want it. Ops are numbered.
+  /// The graph for the passes: a node for each operation. Call number() first.
   [[nodiscard]] fusion::Graph graph(const Runtime& runtime) const;
   /// Makes `cause` the error of every result that is not computed yet.
   void fail(const std::exception_ptr& cause) const;
@@ -68,8 +68,8 @@ class Execution {
   [[nodiscard]] RawTensor input(const fusion::Use& use) const;
   [[nodiscard]] std::vector<RawTensor> inputs(std::span<const fusion::Use> uses) const;
 
-  /// One operation of a block that failed: which of its results are wanted, and what no later one
-  /// of the block reads.
+  /// One operation of a block that failed: its wanted results, and the values that no later
+  /// operation of the block reads.
   struct Step {
     std::int32_t record = -1;
     std::vector<std::int32_t> out;

@@ -97,7 +97,7 @@ struct Graph {
   }
 };
 
-/// Bytes of the distinct elements that `use` reaches: what reading it moves, each once.
+/// Bytes of the distinct elements that `use` reads, each counted once.
 std::uint64_t bytes_reached(const Graph& graph, const Use& use);
 
 /// What limits a launch.
@@ -107,15 +107,15 @@ struct FusionLimits {
   int params = 32;  ///< run-time scalars of one body: each takes a word of the launch's metadata
 };
 
-/// Equal nodes become one.
+/// Merges equal nodes.
 Graph share_common(Graph graph);
-/// Elementwise producers go into elementwise consumers that read them in place: chains and trees
-/// with several results become one launch.
+/// Fuses elementwise producers into elementwise consumers that read them in place. Chains and trees
+/// become one launch, which may have several results.
 Graph fuse_elementwise(Graph graph, const FusionLimits& limits);
-/// Elementwise consumers go into the store of the reduction or the kernel before them.
+/// Fuses elementwise consumers into the store of the reduction or kernel before them.
 Graph fuse_into_stores(Graph graph, const FusionLimits& limits);
-/// Elementwise producers are computed again inside the reductions and elementwise launches that
-/// read them, where that moves no more bytes than storing them.
+/// Computes elementwise producers again inside each reduction and elementwise launch that reads
+/// them, if that moves no more bytes than storing them.
 Graph fuse_into_loads(Graph graph, const FusionLimits& limits);
 
 }  // namespace kiln::fusion

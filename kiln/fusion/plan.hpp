@@ -21,11 +21,11 @@ struct Plan {
 };
 using PlanPtr = std::shared_ptr<const Plan>;
 
-/// What the plan takes of memory: its own, and the bodies that fusing made.
+/// The memory that the plan takes, with the bodies that fusing made.
 std::size_t bytes_of(const Plan& plan);
 
-/// Plans by the form of the work, as many of those used last as `most_bytes` hold; the last one is
-/// kept, however large it is.
+/// Plans by the form of the work. It keeps those used last, up to `most_bytes`, and the very last
+/// one however large it is.
 class PlanCache {
  public:
   explicit PlanCache(std::size_t most_bytes) : most_bytes_(most_bytes) {}

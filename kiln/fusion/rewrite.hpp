@@ -10,18 +10,18 @@
 
 namespace kiln::fusion {
 
-/// The elements of `inner` that are seen where a dense tensor of inner's shape is read through
-/// `view`; nothing where no strides say so.
+/// The layout that reads `inner` as `view` reads a dense tensor of inner's shape; nothing if no
+/// strides express it.
 std::optional<Layout> seen_through(const Layout& inner, const Layout& view);
 
-/// Whether `use` reads its value element by element in the order it is stored in, be it under
-/// another shape.
+/// Whether `use` reads its value element by element in the order of storage. The shape may be
+/// another one.
 bool reads_in_order(const Graph& graph, const Use& use);
 
-/// Whether all that `reader` reads of what `maker` makes, it reads in order.
+/// Whether `reader` reads everything that `maker` makes for it in order.
 bool reads_in_order(const Graph& graph, const Node& reader, const Node& maker);
 
-/// Who makes and who reads each value of a graph.
+/// The producer and the readers of each value of a graph.
 class Links {
  public:
   explicit Links(const Graph& graph);
@@ -34,17 +34,17 @@ class Links {
   [[nodiscard]] const std::vector<std::int32_t>& consumers(std::int32_t value) const {
     return consumers_[static_cast<std::size_t>(value)];
   }
-  /// Whether somebody needs `value` besides these nodes.
+  /// Whether anything besides these nodes needs `value`.
   [[nodiscard]] bool needed_besides(const Graph& graph, std::int32_t value,
                                     std::span<const std::int32_t> readers) const;
-  /// Whether a path leads from `from` to its reader `to` by way of a third node, or so much hangs
-  /// on `from` that it takes too long to tell.
+  /// Whether a path leads from `from` to its reader `to` through a third node. Also true if so much
+  /// depends on `from` that the search would take too long.
   [[nodiscard]] bool detour(const Graph& graph, std::int32_t from, std::int32_t to);
 
-  /// Before and after a node of the graph is changed.
+  /// Call these before and after a change of a node.
   void unlink(const Graph& graph, std::int32_t node);
   void link(const Graph& graph, std::int32_t node);
-  /// When two nodes became one of them, `kept`, after detour() said that they may.
+  /// Call this when two nodes were merged into one of them, `kept`; detour() must have allowed it.
   void joined(std::int32_t from, std::int32_t to, std::int32_t kept);
 
  private:
@@ -52,8 +52,8 @@ class Links {
 
   std::vector<std::int32_t> producers_;
   std::vector<std::vector<std::int32_t>> consumers_;  ///< ascending
-  // An order of the nodes, producers before consumers: what lies between two of them is all that a
-  // path can lead through.
+  // An order of the nodes, producers before consumers. A path between two nodes leads only through
+  // nodes that lie between them.
   std::vector<std::int64_t> places_;
   std::map<std::int64_t, std::int32_t> by_place_;
   // What the last detour() met on its way.
@@ -69,7 +69,7 @@ class BodyBuilder {
 
   /// The input that reads `use`.
   std::int32_t input(const Use& use);
-  /// The same under another shape of as many elements; nothing where that takes a copy.
+  /// The same under another shape of as many elements; nothing if that needs a copy.
   std::optional<std::int32_t> input(const Use& use, const Shape& shape);
   /// An input of dtype `dtype` that is no use: slot 0 of an epilogue. Must come first.
   std::int32_t value(DType dtype);
@@ -98,13 +98,13 @@ class BodyBuilder {
   std::vector<std::pair<std::int32_t, DType>> dtypes_;  ///< of nodes handed out
 };
 
-/// An elementwise consumer put behind what its producer computes: `made[i]` is the node of the
+/// An elementwise consumer appended to what its producer computes. `made[i]` is the node of the
 /// producer's result i, over `shape`.
 struct Joined {
   std::vector<std::int32_t> out;    ///< values that somebody besides the two needs
   std::vector<std::int32_t> roots;  ///< their nodes
 };
-/// Nothing where an input of the consumer cannot be seen under that shape without a copy.
+/// Nothing if an input of the consumer would need a copy to have that shape.
 std::optional<Joined> join(const Graph& graph, const Links& links, BodyBuilder& builder,
                            std::int32_t producer, std::span<const std::int32_t> made,
                            std::int32_t consumer, const Shape& shape);
@@ -116,8 +116,8 @@ std::vector<DType> dtypes_of(const Graph& graph, std::span<const std::int32_t> v
 std::vector<std::int32_t> joined(const std::vector<std::int32_t>& a,
                                  const std::vector<std::int32_t>& b);
 
-/// Whether one launch may bind what `producer` and `consumer` read and give: a quick answer, before
-/// their bodies are made one.
+/// Whether one launch may bind everything that `producer` and `consumer` read and write. This is
+/// quick, and asked before their bodies are merged.
 bool may_bind(const Graph& graph, const Links& links, const FusionLimits& limits,
               std::int32_t producer, std::int32_t consumer);
 
@@ -126,8 +126,8 @@ bool within(const FusionLimits& limits, const BoundBody& body);
 /// Whether `node` may bind its operands besides.
 bool within(const FusionLimits& limits, const Node& node, const BoundBody& body);
 
-/// Drops nodes whose results nobody needs, and puts producers before consumers again, else in the
-/// order of their last records.
+/// Drops nodes whose results nobody needs, and sorts the others: producers before consumers,
+/// otherwise by their last records.
 Graph settle_order(Graph graph);
 
 /// What a pass works on.

@@ -6,8 +6,8 @@
 
 namespace kiln {
 
-/// Puts functions together into one, as if what one gives the next had been stored in between:
-/// results are brought to the dtype they would have in memory, so an f16 is rounded there.
+/// Composes functions into one. Values that pass from one to the next are converted to the dtype
+/// that they would have in memory, so an f16 is rounded as if it had been stored.
 ///
 ///     Composer c;  // of one input and one param, in f16
 ///     const auto mean = c.add("scale", *scale, {{c.input(0)}}, half, {{0}}, half);
@@ -18,15 +18,15 @@ class Composer {
   /// The composed function's input `slot`.
   std::int32_t input(int slot) { return graph_.input(slot).id(); }
 
-  /// Copies a function in: `inputs[i]`, a value of dtype `dtypes[i]`, is what its input i becomes,
-  /// and slot `params[j]` of the composed function its param j. Gives one value a result, of dtype
-  /// `out[r]`. Throws DTypeError that begins with `op` for dtypes the function does not take.
+  /// Copies a function in. Its input i becomes `inputs[i]`, a value of dtype `dtypes[i]`, and its
+  /// param j becomes slot `params[j]` of the composed function. Returns one value for each result,
+  /// of dtype `out[r]`. Throws DTypeError that begins with `op` for dtypes that it does not take.
   std::vector<std::int32_t> add(std::string_view op, const Body& body,
                                 std::span<const std::int32_t> inputs, std::span<const DType> dtypes,
                                 std::span<const int> params, std::span<const DType> out);
 
-  /// The same without dtypes: results are as the function has them, and inputs it does not use may
-  /// be -1.
+  /// The same without dtypes: results keep theirs, and inputs that the function does not use may be
+  /// -1.
   std::vector<std::int32_t> copy(const Body& body, std::span<const std::int32_t> inputs,
                                  std::span<const int> params);
 

@@ -9,8 +9,8 @@ namespace kiln {
 
 /// The dtypes inside a body, for given input dtypes.
 struct BodyTypes {
-  /// One a node; nothing where only literals and params decide: such a node takes the dtype of
-  /// whoever uses it.
+  /// One for each node. Nothing if only literals and params decide: such a node takes the dtype of
+  /// its user.
   std::vector<std::optional<DType>> nodes;
   std::vector<DType> params;  ///< one a param slot; never f16, beside which params are f32
   std::vector<DType> roots;
@@ -20,13 +20,13 @@ struct BodyTypes {
   }
 };
 
-/// Throws DTypeError that begins with `op`: dtypes that do not go together, or that an opcode does
-/// not take.
+/// Throws DTypeError that begins with `op` for dtypes that differ or that an opcode does not
+/// take.
 BodyTypes infer(std::string_view op, const Body& body, std::span<const DType> inputs,
                 DType fallback);
 
-/// The dtype at which the node's operands meet: that of its known operands, `otherwise` where none
-/// is known.
+/// The common dtype of the node's operands: that of its known operands, or `otherwise` if none is
+/// known.
 DType operand_dtype(const ExprGraph::Node& node, const BodyTypes& types, DType otherwise);
 
 }  // namespace kiln

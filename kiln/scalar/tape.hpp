@@ -10,14 +10,14 @@
 
 namespace kiln {
 
-/// A result of a tape: as it is stored, or as it is computed on (an f16 as a rounded f32).
+/// A result of a tape: as it is stored, or as further steps use it (f16 as a rounded f32).
 struct TapeResult {
   DType dtype = DType::f32;
   bool stored = true;
 };
 
-/// A body made ready for the host: tile kernels to be run one after the other over tiles of
-/// elements that stay in the nearest cache.
+/// A body prepared for the host: tile kernels that run one after the other over tiles of elements,
+/// which stay in the nearest cache.
 ///
 ///     const Tape tape(*body, types, inputs, results);
 ///     Tape::State state(tape, params);  // one a thread
@@ -31,7 +31,7 @@ class Tape {
   Tape(const Body& body, const BodyTypes& types, std::span<const DType> inputs,
        std::span<const TapeResult> results);
 
-  /// What a run writes to: constants, params and what is computed in between.
+  /// What a run writes to: constants, params and intermediate values.
   class State {
    public:
     /// `params`: one word a param, in the param's dtype (f16 as f32).
@@ -43,12 +43,12 @@ class Tape {
     std::vector<std::uint32_t> tiles_;
   };
 
-  /// Computes `n` elements, at most a tile, of every result from as many of every input. A result
-  /// may have the memory of an input.
+  /// Computes `n` elements of every result, at most a tile, from `n` elements of every input. A
+  /// result may share memory with an input.
   void run(State& state, std::span<const TileArg> inputs, std::span<void* const> results,
            std::size_t n) const;
 
-  /// How many tile kernels one tile takes.
+  /// How many tile kernels run for one tile.
   [[nodiscard]] std::size_t length() const { return tile_steps_.size(); }
 
  private:

@@ -17,18 +17,18 @@ std::string wgsl_load(DType dtype, std::string_view stored);
 /// `value`, an expression of dtype `from`, as what is stored in an array of dtype `to`.
 std::string wgsl_store(DType from, DType to, std::string_view value);
 
-/// `value`, of compute type, as storing it as `dtype` and loading it again would leave it.
-/// Compilers take f32(f16(value)) for the value itself.
+/// `value`, of compute type, as it would be after it was stored as `dtype` and loaded again.
+/// (Compilers replace f32(f16(value)) by the value itself.)
 std::string wgsl_rounded(DType dtype, std::string_view value, std::set<std::string>& helpers);
 
-/// A printed body: statements that define temporaries, then one expression a root.
+/// A printed body: statements that define temporaries, then an expression for each root.
 struct WgslBody {
   std::string statements;
   std::vector<std::string> results;
   std::set<std::string> helpers;  ///< functions it calls; see wgsl_helpers
 };
 
-/// `inputs`: one expression a slot, already loaded. `param_prefix` + slot names the run-time
+/// `inputs`: an expression for each slot, already loaded. `param_prefix` + slot names run-time
 /// params. Names of temporaries begin with `temp_prefix`. Throws KernelError for a literal that
 /// WGSL cannot spell (an infinity: pass it as a Param).
 WgslBody print_wgsl(std::string_view op, const Body& body, const BodyTypes& types,

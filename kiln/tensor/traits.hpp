@@ -48,7 +48,7 @@ concept HasReference = requires { &Op::reference; };
 template <class Op>
 inline constexpr bool has_compute_rule =
     HasKernel<Op> || HasForward<Op> || HasCpuKernel<Op> || HasReduction<Op> || HasView<Op>;
-/// Whether only the runtimes that its kernels are for can run it.
+/// Whether it runs only on the runtimes that its kernels are for.
 template <class Op>
 inline constexpr bool is_kernel_op = HasKernel<Op> || HasForward<Op> || HasCpuKernel<Op>;
 template <class Op>

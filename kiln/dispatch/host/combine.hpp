@@ -13,7 +13,7 @@ struct Partial {
   std::uint32_t word = 0;  ///< a sum of integers modulo 2^32, or where the extreme stands
 };
 
-/// How a reduction's elements, held as `lane`, come together.
+/// How a reduction's elements, held as `lane`, are combined.
 class Combiner {
  public:
   Combiner(Combine combine, DType element);

@@ -87,13 +87,13 @@ class Input : public Argument {
   Input(std::string_view op, std::string_view name, RawTensor tensor)
       : Argument(op, name, std::move(tensor)) {}
 
-  /// The elements in order; copied first unless they lie so. T is the element type, and
-  /// std::uint32_t for a bool: 0 is false. Throws DTypeError for another one.
+  /// The elements in order; copied first if they are not dense. T is the element type, and
+  /// std::uint32_t for a bool, where 0 is false. Throws DTypeError for another type.
   template <class T>
   [[nodiscard]] std::span<const T> dense() const {
     return {static_cast<const T*>(elements(made_dense(), dtype_of<T>)), count()};
   }
-  /// The elements where they lie: nothing is copied.
+  /// The elements where they lie; nothing is copied.
   template <class T>
   [[nodiscard]] Strided<const T> strided() const {
     return {static_cast<const T*>(elements(raw(), dtype_of<T>)), raw().layout};
@@ -113,7 +113,7 @@ class Input : public Argument {
   mutable std::vector<float> wide_;  ///< of f16, once somebody wanted floats
 };
 
-/// What a kernel's results go through on their way to memory.
+/// Applies the epilogue to what a kernel commits.
 class Sink;
 
 /// A result: dense memory to be written.
@@ -125,8 +125,8 @@ class Output : public Argument {
         sink_(sink),
         wide_(std::make_shared<std::vector<float>>()) {}
 
-  /// Its elements, undefined at the start. Throws DTypeError where T is not its element type
-  /// (std::uint32_t for a bool).
+  /// Its elements, undefined at the start. Throws DTypeError if T is not its element type, which
+  /// is std::uint32_t for a bool.
   template <class T>
   [[nodiscard]] std::span<T> dense() const {
     return {static_cast<T*>(elements(raw(), dtype_of<T>)), count()};

@@ -8,8 +8,8 @@
 
 namespace kiln::dispatch::host {
 
-/// The end of a reduction or a kernel on the host: values on their way to memory, through what
-/// neighbours do to them if there is an epilogue.
+/// The store of a reduction or a kernel on the host: it applies the epilogue, if there is one, and
+/// writes to memory.
 class ResultStore {
  public:
   /// `value` is the result as it is before; `results` those that are stored, dense.

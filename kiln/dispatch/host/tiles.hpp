@@ -18,11 +18,11 @@ class TileReader {
   /// `axes` must outlive this. `base` is where the operand's element 0 lies.
   TileReader(const CoalescedAxes& axes, std::size_t operand, DType dtype, std::byte* base);
 
-  /// Elements [first, first + n) of the axes' space, moved by `origin` elements: where they lie, if
-  /// they lie together or are all one; else copied to `buffer`.
+  /// Elements [first, first + n) of the axes' space, moved by `origin` elements. They are read in
+  /// place if they are contiguous or all one element, and else copied to `buffer`.
   [[nodiscard]] TileArg read(std::int64_t origin, std::int64_t first, std::size_t n,
                              void* buffer) const;
-  /// Puts n elements to where read() would find them.
+  /// Writes n elements to where read() finds them.
   void write(std::int64_t first, std::size_t n, const void* from) const;
   /// The same of a block: `rows` stretches of `cols` elements, `pitch` apart, one after the other
   /// in the tile.
@@ -34,10 +34,10 @@ class TileReader {
   };
   [[nodiscard]] TileArg read(const Block& block, void* buffer) const;
   void write(const Block& block, const void* from) const;
-  /// Whether elements that are neighbours along the axis before the last lie closer together than
-  /// those along the last.
+  /// Whether adjacent elements along the axis before the last lie closer together than along the
+  /// last.
   [[nodiscard]] bool lies_across() const;
-  /// Where elements [first, ...) can be written in place; null where they do not lie together.
+  /// Where elements [first, ...) can be written in place; null if they are not contiguous.
   [[nodiscard]] void* direct(std::int64_t first) const {
     return linear_ ? base_ + static_cast<std::size_t>(first) * size_ : nullptr;
   }
@@ -86,7 +86,7 @@ class TileGrid {
 class BlockGrid {
  public:
   explicit BlockGrid(const CoalescedAxes& axes);
-  /// Whether blocks are worth while: both axes are long.
+  /// Whether blocks are worthwhile: both axes are long.
   [[nodiscard]] bool useful() const;
   [[nodiscard]] std::int64_t count() const { return planes_ * down_ * across_; }
   [[nodiscard]] TileReader::Block block(std::int64_t number) const;
@@ -139,7 +139,7 @@ class TileProgram {
 
  private:
   void run(State& state, const TileReader::Block& block) const;
-  /// Tiles that are worth a thread's while.
+  /// The fewest tiles for which a thread is worthwhile.
   [[nodiscard]] std::int64_t grain() const;
 
   CoalescedAxes axes_;

@@ -8,7 +8,7 @@
 
 namespace kiln::dispatch::wgsl {
 
-/// A launch made ready to compile: `{{ bindings }}` and the stores generated, the template
+/// A launch that is ready to compile: `{{ bindings }}` and stores are generated, the template is
 /// rendered.
 struct RenderedLaunch {
   KernelId id;
@@ -24,13 +24,13 @@ struct RenderedLaunch {
   std::size_t epilogue_word = 0;  ///< where in the metadata block the epilogue's numbers begin
 };
 
-/// Adds the launch's own numbers, in their order, and gives those that are Param fields. Throws
+/// Adds the launch's own numbers, in their order, and returns those that are Param fields. Throws
 /// KernelError for two of one name, and for a Param of another operation.
 std::vector<RenderedLaunch::Patch> add_params(const OpTable& table, const webgpu::Launch& launch,
                                               std::span<const Param* const> params,
                                               Metadata& metadata);
 
-/// Throws KernelError for a launch whose loops take more rounds than the adapter gives them.
+/// Throws KernelError for a launch whose loops take more rounds than the adapter allows.
 void require_rounds(const OpTable& table, const webgpu::Launch& launch, const Limits& limits);
 
 /// A launch of SPIR-V: see KernelSource::spirv. Throws KernelError for what takes generated text,

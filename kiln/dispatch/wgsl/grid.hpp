@@ -7,9 +7,9 @@
 
 namespace kiln::dispatch::wgsl {
 
-/// A grid of at least `groups` workgroups, folded along y where they are more than the adapter
-/// takes along x. A kernel counts them as `group.y * groups.x + group.x` and lets the surplus do
-/// nothing.
+/// A grid of at least `groups` workgroups. It is folded along y if there are more than the adapter
+/// takes along x. A kernel counts them as `group.y * groups.x + group.x` and returns early in the
+/// surplus.
 inline std::array<std::uint32_t, 3> folded_grid(std::int64_t groups, const Limits& limits) {
   const std::int64_t most = limits.workgroups;
   return {static_cast<std::uint32_t>(std::min(groups, most)),

@@ -13,8 +13,8 @@ namespace kiln::dispatch::wgsl {
 /// Whether the kernel's own text reads the operand, or names it at all.
 bool mentions_operand(const webgpu::Launch& launch, std::string_view name);
 
-/// The generated store of an operation's first output: what its launch does to the value, then the
-/// fused epilogue. Both may be missing.
+/// The generated store of an operation's first output: it applies the epilogue of the launch, then
+/// the fused one. Both are optional.
 class KernelStore {
  public:
   /// `in` are the operands with the layouts they will have; `fused` may be null. All must
@@ -25,7 +25,7 @@ class KernelStore {
   KernelStore(const KernelStore&) = delete;
   KernelStore& operator=(const KernelStore&) = delete;
 
-  /// Whether values are stored as the kernel gives them.
+  /// Whether values are stored unchanged.
   [[nodiscard]] bool plain() const { return body_ == nullptr; }
   /// Of operands that only the store reads: whether their array is of vec4.
   [[nodiscard]] bool reads_in_vec4(std::string_view name) const;

@@ -11,10 +11,10 @@
 
 namespace kiln::dispatch::wgsl {
 
-/// The block of 32-bit numbers a kernel gets with each launch: its WGSL struct `params`, and the
-/// values. It is passed as immediates where the adapter takes that many bytes, else in a uniform
-/// ring. All members are numbers: no array may be an immediate, and in a uniform one would need
-/// steps of 16 bytes.
+/// The block of 32-bit numbers that a kernel gets with each launch: its WGSL struct `params`, and
+/// the values. It is passed as immediates if the adapter takes that many bytes, else in a uniform
+/// ring. All members are numbers: immediates may not be arrays, and in a uniform block an array
+/// has steps of 16 bytes.
 class Metadata {
  public:
   /// Adds a member and gives the word it occupies.

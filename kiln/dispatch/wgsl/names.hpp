@@ -5,8 +5,8 @@
 
 namespace kiln::dispatch::wgsl {
 
-/// Throws KernelError, by name, for operands, scratch buffers and params whose names cannot stand
-/// in a kernel's text, and for two of one name.
+/// Throws KernelError for operands, scratch buffers and params whose names are not valid in a
+/// kernel's text, and for two of one name. The message has the name.
 void check_names(const OpTable& table, const webgpu::Launch& launch, std::span<const Operand> in,
                  std::span<const Operand> out);
 
