@@ -8,6 +8,7 @@
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "kiln/kiln.hpp"
@@ -40,6 +41,13 @@ inline std::vector<double> values_of(const Shape& shape) {
   std::vector<double> sizes;
   for (int axis = 0; axis < shape.rank(); ++axis) sizes.push_back(static_cast<double>(shape[axis]));
   return sizes;
+}
+
+inline std::vector<double> values_of(const std::string& text) { return numbers_of(text); }
+template <class T>
+  requires std::is_arithmetic_v<T>
+std::vector<double> values_of(T number) {
+  return {static_cast<double>(number)};
 }
 
 template <class T>

@@ -24,6 +24,11 @@ class Gradients {
 /// The gradients of sum(outs[0] * seeds[0]) + sum(outs[1] * seeds[1]) + ..., which backward() is
 /// made of. Seeds have the shape, dtype and device of their outputs, and gradients that a rule sets
 /// have those of its inputs. Throws ShapeError, DTypeError or DeviceError otherwise.
+///
+///     const AnyTensor x = tensor({1.0, 2.0}, device.autodiff()).require_grad();
+///     const AnyTensor y = x * x;
+///     const AnyTensor seed = tensor({1.0, 10.0});
+///     vjp({&y, 1}, {&seed, 1}).of(x);   // [2, 40]
 Gradients vjp(std::span<const AnyTensor> outs, std::span<const AnyTensor> seeds);
 
 }  // namespace kiln

@@ -32,17 +32,22 @@ struct DrainReport {
   std::uint64_t plan_misses = 0;
 };
 
-/// What was last run on the device: runs what is queued first, so that it is what was queued, if
-/// anything was.
+/// What the device's last drain did. Runs the queue first, so the report is about what was queued,
+/// if anything was.
 ///
-///     Tensor<2> y = relu(matmul(a, b) + c);
-///     y.to_vector();
-///     fmt::print("{}", to_table(inspect(device)));  // one block: matmul, add, relu
+///     const AnyTensor x = ones({2, 2}, device.lazy());
+///     device.flush();
+///     const AnyTensor y = relu(x + 1);
+///     inspect(device).blocks.size();   // [1]
 DrainReport inspect(const Device& device);
 
-/// The report as a table of text.
+/// The report as a table of text: a line for each block with its launches, bytes and operations.
+///
+///     std::cout << to_table(inspect(device));
 std::string to_table(const DrainReport& report);
-/// The blocks and what they pass on, for Graphviz.
+/// The blocks and what they pass to each other, for Graphviz.
+///
+///     std::cout << to_dot(inspect(device));
 std::string to_dot(const DrainReport& report);
 
 }  // namespace kiln

@@ -5,8 +5,8 @@
 
 namespace kiln {
 
-/// How Adam moves; see Kingma and Ba, "Adam: a method for stochastic optimization", 2015,
-/// algorithm 1.
+/// The numbers of Adam (Kingma and Ba, "Adam: a method for stochastic optimization", 2015,
+/// algorithm 1).
 struct AdamOptions {
   double learning_rate = 1e-3;
   double beta1 = 0.9;     ///< decay of the mean gradient
@@ -14,20 +14,23 @@ struct AdamOptions {
   double epsilon = 1e-8;  ///< keeps the step finite where gradients vanish
 };
 
-/// Adam, with its state. Parameters are values: a step gives new ones, marked leaves as the old.
-/// The moments are f32 whatever the parameters are. Of an f16 parameter the state has a master copy
-/// in f32, to which steps too small for f16 add up; the parameter is that copy, rounded. A
-/// parameter that came from elsewhere than the last step takes the place of its copy, element by
-/// element.
+/// Adam with its state. Parameters are values: a step returns new ones, which are marked leaves
+/// like the old ones. The moments are f32 for every dtype. For an f16 parameter the state has a
+/// master copy in f32, where steps that are too small for f16 add up; the parameter is that copy,
+/// rounded. Elements of a parameter that differ from the last step's result replace those of the
+/// copy.
 ///
-///     Adam adam({.learning_rate = 3e-3});
-///     for (...) parameters = adam.step(parameters, loss(parameters).backward());
+///     Adam adam({.learning_rate = 0.5});
+///     std::vector<AnyTensor> parameters = {tensor({1.0}, device.autodiff()).require_grad()};
+///     const AnyTensor loss = sum(parameters[0] * parameters[0]);
+///     parameters = adam.step(parameters, loss.backward());
+///     parameters[0];   // [0.5]
 class Adam {
  public:
   explicit Adam(const AdamOptions& options = {}) : options_(options) {}
 
   /// The parameters after one step. A parameter that the loss does not depend on stays as it is.
-  /// Throws ShapeError where parameters change in number or shape between steps.
+  /// Throws ShapeError if parameters change in number or shape between steps.
   [[nodiscard]] std::vector<AnyTensor> step(const std::vector<AnyTensor>& parameters,
                                             const Gradients& gradients);
 
@@ -46,8 +49,11 @@ class Adam {
   std::vector<Moments> moments_;
 };
 
-/// Plain gradient descent: the parameters less `learning_rate` times their gradients, computed in
-/// f32. It keeps nothing: a step too small for an f16 parameter leaves it as it is.
+/// Plain gradient descent: each parameter minus `learning_rate` times its gradient, computed in
+/// f32. It has no state, so a step that is too small for an f16 parameter is lost.
+///
+///     const AnyTensor x = tensor({1.0, 2.0}, device.autodiff()).require_grad();
+///     sgd_step({x}, sum(x * x).backward(), 0.25)[0];   // [0.5, 1]
 std::vector<AnyTensor> sgd_step(const std::vector<AnyTensor>& parameters,
                                 const Gradients& gradients, Number learning_rate);
 

@@ -3,12 +3,14 @@
 
 namespace kiln {
 
-/// The device of a program that does not choose one. KILN_DEVICE in the environment says which:
+/// The device of a program that does not choose one. The environment variable KILN_DEVICE names it:
 /// "cpu", "webgpu" (the best adapter) or "webgpu:NAME" (an adapter by a part of its name). Without
-/// it, the best GPU; and the host where there is no GPU driver, or only one that computes on the
-/// host itself.
+/// it, it is the best GPU, or the host if there is no GPU driver, or only one that computes on the
+/// host.
 ///
-/// Throws DeviceError for another KILN_DEVICE, and where the adapter it names is not there.
+///     const AnyTensor x = zeros({2, 3}, default_device());
+///
+/// Throws DeviceError for any other KILN_DEVICE, and if the named adapter does not exist.
 Device default_device();
 
 }  // namespace kiln

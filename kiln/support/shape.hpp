@@ -13,11 +13,12 @@ namespace kiln {
 
 inline constexpr int max_rank = 8;
 
-/// The sizes of a tensor, outermost first. Stored in place: a shape never allocates.
+/// The sizes of a tensor, outermost first. Negative axes count from the end. A shape never
+/// allocates.
 ///
 ///     Shape s{2, 3, 4};
-///     s[-1];         // 4: negative axes count from the end
-///     s.elements();  // 24
+///     s[-1];   // [4]
+///     s.elements();   // [24]
 class Shape {
  public:
   Shape() = default;
@@ -50,14 +51,20 @@ class Shape {
   int rank_ = 0;
 };
 
-/// "[2, 3, 4]".
+/// The sizes as text.
+///
+///     to_string(Shape{2, 3, 4});   // [2, 3, 4]
 std::string to_string(const Shape& shape);
 
 /// The shape of an elementwise result, by NumPy's rules: aligned at the last axis, sizes equal
 /// or 1. Throws ShapeError that begins with `op` and shows both shapes.
+///
+///     broadcast("my_op", {4, 1, 3}, {2, 1});   // [4, 2, 3]
 Shape broadcast(std::string_view op, const Shape& a, const Shape& b);
 
 /// `axis` as a number in [0, rank). Throws ShapeError that begins with `op`.
+///
+///     normalize_axis("my_op", -1, {2, 3, 4});   // [2]
 int normalize_axis(std::string_view op, Integer axis, const Shape& shape);
 
 /// Shape and dtype: what an `output` rule promises and what a result must have.
@@ -67,7 +74,9 @@ struct TensorSpec {
   bool operator==(const TensorSpec&) const = default;
 };
 
-/// "f32 [2, 3, 4]".
+/// Dtype and shape as text.
+///
+///     const std::string text = to_string(TensorSpec{{2, 3, 4}, DType::f32});   // f32 [2, 3, 4]
 std::string to_string(const TensorSpec& spec);
 
 }  // namespace kiln

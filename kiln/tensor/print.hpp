@@ -6,12 +6,14 @@
 
 namespace kiln {
 
-/// Values in nested brackets, then dtype, shape and device; long axes are shortened to their ends.
-/// Waits for the values.
+/// Values in nested brackets, then dtype, shape and device: "[1, 2] f32 [2] on cpu: ...". Only the
+/// ends of long axes are shown. Waits for the values.
 ///
-///     [[1, 2],
-///      [3, 4]] f32 [2, 2] on webgpu: llvmpipe (LLVM 15.0.6, 256 bits)
+///     const std::string text = to_string(tensor({1.0, 2.0}));
 std::string to_string(const AnyTensor& tensor);
+/// Prints to_string(tensor).
+///
+///     std::cout << tensor({1.0, 2.0}) << "\n";
 std::ostream& operator<<(std::ostream& out, const AnyTensor& tensor);
 
 }  // namespace kiln
