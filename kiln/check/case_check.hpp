@@ -9,15 +9,15 @@
 
 namespace kiln::check {
 
-/// One case's way through all comparisons. Each `check_...` adds to rows of its own; a further
-/// comparison is a further function and a line in `run` and in `declare_rows`.
+/// All comparisons of one case. Each `check_...` adds to its own rows. Another comparison is
+/// another function, and a line in `run` and in `declare_rows`.
 class CaseCheck {
  public:
   CaseCheck(const CheckedOp& op, const Reference& reference, const Device& device,
             const CheckOptions& options, DType dtype, const CheckCase& test_case,
             ReportBuilder& report);
 
-  /// Puts the rows in their order, so that one that never gets anything to compare is seen.
+  /// Puts the rows in order, so that a row that never compares anything is seen.
   static void declare_rows(const CheckedOp& op, const CheckOptions& options, ReportBuilder& report);
 
   /// `first`: of this dtype; the reference's own dtypes are looked at then.
@@ -41,7 +41,7 @@ class CaseCheck {
                    const HostArrays& values, const HostArrays& gradients);
   [[nodiscard]] bool agrees(const Outcome& outcome, const HostArrays& values,
                             const HostArrays& gradients) const;
-  /// Which one input, in `form` alone, makes the result wrong.
+  /// Which single input makes the result wrong when it alone is in `form`.
   [[nodiscard]] std::string culprit(Form form, const HostArrays& in, const HostArrays& seeds,
                                     const HostArrays& values, const HostArrays& gradients) const;
 

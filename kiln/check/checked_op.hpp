@@ -1,6 +1,6 @@
 #pragma once
-/// An operation as check_op sees it: functions over tensors, the struct of rules behind them
-/// erased.
+/// An operation as check_op sees it: functions over tensors, without the type of its struct of
+/// rules.
 #include <functional>
 #include <span>
 #include <string>

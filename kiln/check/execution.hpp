@@ -1,5 +1,5 @@
 #pragma once
-/// Running the operation once, with everything about it observed.
+/// Runs the operation once and observes everything about it.
 #include <optional>
 #include <string>
 #include <utility>
@@ -23,7 +23,7 @@ struct Setup {
   std::optional<std::pair<std::size_t, std::size_t>> shared{};
 };
 
-/// What came of it. Nothing is thrown: what went wrong is text.
+/// The outcome. Nothing is thrown: errors are text.
 struct Outcome {
   HostArrays out;
   std::vector<bool> tracked;

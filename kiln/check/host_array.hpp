@@ -32,7 +32,7 @@ struct Form {
 };
 /// " as a transposed view"; empty for dense.
 std::string to_string(Form form);
-/// Whether a tensor of this shape can take the form in a way of its own.
+/// Whether this form of a tensor of this shape differs from its other forms.
 bool has_form(const Shape& shape, Form form);
 /// The values that a tensor of `array` in this form has: others than the array's own for broadcast.
 HostArray seen_through(const HostArray& array, Form form);

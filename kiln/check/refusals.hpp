@@ -5,7 +5,7 @@
 
 namespace kiln::check {
 
-/// Calls the operation with what `options.refused` says, on every route: each call must throw an
+/// Calls the operation with each case of `options.refused`, on every route. Each call must throw an
 /// Error that names the operation, before anything is read.
 void check_refusals(const CheckedOp& op, const CheckOptions& options, const Device& device,
                     DType dtype, ReportBuilder& report);

@@ -1,5 +1,5 @@
 #pragma once
-/// Gathers what many runs found into few rows.
+/// Summarises what many runs found in a few rows.
 #include <deque>
 #include <string>
 #include <vector>
@@ -19,9 +19,9 @@ class RowBuilder {
   /// Elements of one array against slopes found there.
   void add(const std::string& test_case, const std::string& what, const Shape& shape,
            const Comparison& comparison, std::int64_t index);
-  /// A case went wrong in a way that is no number.
+  /// A case failed in a way that is not a number.
   void fail(const std::string& test_case, const std::string& why);
-  /// A case is right in a way that is no number.
+  /// A case passed in a way that is not a number.
   void hold() { anything_ = true; }
 
   [[nodiscard]] const std::string& name() const { return name_; }

@@ -25,9 +25,9 @@ struct BindingSlot {
   bool operator==(const BindingSlot&) const = default;
 };
 
-/// Everything that makes one compiled kernel differ from another. Two kernels are the same exactly
-/// if their ids are equal, whatever they are called. Dtypes and workgroup size are in it twice
-/// over: the rendered source spells them.
+/// Everything in which compiled kernels can differ. Two kernels are the same if and only if their
+/// ids are equal; names do not matter. Dtypes and workgroup size are in it twice, since the
+/// rendered source spells them, too.
 struct KernelId {
   Language language = Language::wgsl;
   std::string source;                ///< rendered: no placeholder is left

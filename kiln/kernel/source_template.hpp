@@ -8,7 +8,7 @@
 
 namespace kiln {
 
-/// A template with every placeholder replaced, and the way back from its lines to the template's.
+/// A template with every placeholder replaced, and a map from its lines to the template's.
 struct RenderedSource {
   std::string name;  ///< of the template
   std::string text;

@@ -7,13 +7,13 @@
 
 namespace kiln {
 
-/// What can be told of a SPIR-V module without compiling it.
+/// What is known about a SPIR-V module without compiling it.
 struct SpirvModule {
   /// A storage buffer that it declares.
   struct Buffer {
     std::uint32_t set = 0;
     std::uint32_t binding = 0;
-    /// Declared readonly, in the form of Vulkan 1.0 (BufferBlock): wgpu-native knows no other.
+    /// Declared readonly, in the form of Vulkan 1.0 (BufferBlock), the one that wgpu-native knows.
     bool read_only = false;
     bool operator==(const Buffer&) const = default;
   };
@@ -26,9 +26,9 @@ struct SpirvModule {
 };
 
 /// Reads the module's declarations, with these values of its specialisation constants, by their id.
-/// Throws KernelError for words that are none, or not all of one; for a constant that the module
-/// has not or that its type cannot hold; for workgroup memory whose size cannot be told. Not a
-/// validator: spirv-val is one.
+/// Throws KernelError for words that are not a whole module, for a constant that the module does
+/// not have or that its type cannot hold, and for workgroup memory of unknown size. It is not a
+/// validator, as spirv-val is.
 SpirvModule read_spirv(std::span<const std::uint32_t> words,
                        std::span<const std::pair<std::string, double>> constants = {});
 

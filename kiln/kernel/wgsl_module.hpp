@@ -15,9 +15,9 @@
 
 namespace kiln {
 
-/// What can be told of a WGSL text without compiling it: what an entry point asks of a workgroup,
-/// and which values an `override` can hold. No compiler: what it cannot tell it refuses, and what
-/// is no WGSL at all it leaves to the compiler.
+/// What is known about a WGSL text without compiling it: what an entry point needs of a workgroup,
+/// and which values an `override` can hold. It refuses what it cannot evaluate, and leaves text
+/// that is not WGSL to the compiler.
 class WgslModule {
  public:
   /// Values of overrides, by name or `@id`.
@@ -30,14 +30,14 @@ class WgslModule {
   /// an i32, 3e9 as an i32, -1 as a u32, 2 as a bool, 1e39 as an f32.
   void check_constants(Constants constants) const;
 
-  /// The entry point's `@workgroup_size`; nothing where the text has no such entry point. Throws
-  /// KernelError where it is an expression that cannot be told.
+  /// The entry point's `@workgroup_size`; nothing if the text has no such entry point. Throws
+  /// KernelError if it is an expression that cannot be evaluated.
   [[nodiscard]] std::optional<std::array<std::uint64_t, 3>> workgroup_size(
       std::string_view entry, Constants constants) const;
 
   /// Bytes of workgroup memory that the entry point uses, as WebGPU counts them: each variable that
-  /// it or a function it calls names, rounded up to 16. Throws KernelError where a size is an
-  /// expression that cannot be told.
+  /// it, or a function that it calls, names, rounded up to 16. Throws KernelError if a size cannot
+  /// be evaluated.
   [[nodiscard]] std::uint64_t workgroup_bytes(std::string_view entry, Constants constants) const;
 
  private:

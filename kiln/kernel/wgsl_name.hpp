@@ -1,5 +1,5 @@
 #pragma once
-/// Which names can stand in a kernel's text beside what kiln generates there.
+/// Which names are valid in a kernel's text beside what kiln generates there.
 #include <algorithm>
 #include <array>
 #include <string_view>

@@ -8,7 +8,7 @@ namespace kiln::wgsl {
 /// Wide enough for any sum or product of two 64-bit numbers.
 __extension__ using Wide = __int128;
 
-/// Thrown for what is not understood; becomes a KernelError that says of what.
+/// Thrown for what is not understood. It becomes a KernelError that names the place.
 struct Unclear {};
 
 /// A number as WGSL computes with it. "int" and "float" are the abstract types.

@@ -20,8 +20,8 @@ inline std::uint64_t size_class(std::uint64_t bytes, std::uint64_t limit) {
   return std::min(((wanted + step - 1) >> step_bits) << step_bits, limit);
 }
 
-/// Buffers that nobody uses at the moment, by size. `Memory` has a member `size`, in bytes. Safe to
-/// use from several threads.
+/// Unused buffers, by size. `Memory` has a member `size`, in bytes. The pool may be used from
+/// several threads.
 template <class Memory>
 class MemoryPool {
  public:
@@ -30,8 +30,8 @@ class MemoryPool {
   /// Holds, in use and waiting, at most `spare` bytes beyond the most that was ever in use at once.
   explicit MemoryPool(std::uint64_t spare) : spare_(spare) {}
 
-  /// A buffer of exactly `size`, the last one that came back, or null. Either way it counts as in
-  /// use from now on. Where it is null, others that wait may become garbage to make room for it.
+  /// A buffer of exactly `size`, the one that was returned last, or null. Either way `size` counts
+  /// as in use from now on. If it is null, waiting buffers may become garbage to make room.
   MemoryPtr take(std::uint64_t size) {
     const std::lock_guard lock(mutex_);
     counts_.bytes_in_use += size;
@@ -49,7 +49,7 @@ class MemoryPool {
     return memory;
   }
 
-  /// Undoes the counting where take() gave null and no buffer could be made.
+  /// Undoes the counting of a take() that gave null, if no buffer could be made.
   void forget(std::uint64_t size) {
     const std::lock_guard lock(mutex_);
     counts_.bytes_in_use -= size;

@@ -1,6 +1,6 @@
 #pragma once
-/// What happens to exceptions out of code that the library calls: none loses its text, and each has
-/// the operation's name.
+/// Exceptions from code that the library calls: none loses its text, and each gets the operation's
+/// name.
 #include <exception>
 #include <string_view>
 #include <utility>
@@ -9,12 +9,12 @@
 
 namespace kiln {
 
-/// For a catch block: the exception that is handled, as an Error. One already stays as it is. Of
-/// another the Error begins with `op` and `rule` (left out where empty), has its text, and nests it
-/// (std::rethrow_if_nested gives it back); std::bad_alloc is an OutOfMemoryError.
+/// For a catch block: the exception that is being handled, as an Error. An Error stays as it is.
+/// Another exception is nested in an Error that begins with `op` and `rule` (left out if empty) and
+/// has its text; std::rethrow_if_nested returns it. std::bad_alloc becomes an OutOfMemoryError.
 std::exception_ptr named_exception(std::string_view op, std::string_view rule);
 
-/// Calls `f`, the rule `rule` of operation `op`. What it throws is thrown as an Error.
+/// Calls `f`, the rule `rule` of operation `op`. Whatever it throws is thrown as an Error.
 ///
 ///     in_rule(Op::name, "webgpu_kernel", [&] { return op.webgpu_kernel(x, out); });
 template <class F>

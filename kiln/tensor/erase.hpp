@@ -1,5 +1,5 @@
 #pragma once
-/// Turns a struct of rules into constant tables of function pointers: everything below is no
+/// Turns a struct of rules into constant tables of function pointers, so that nothing below is a
 /// template.
 #include <mutex>
 #include <unordered_map>

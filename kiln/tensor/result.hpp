@@ -91,7 +91,7 @@ typename Traits<Op>::Spec output_of(const Op& op, std::span<const TensorSpec> in
   });
 }
 
-/// What the reference makes of `in`.
+/// The reference's result for `in`.
 template <class Op>
 typename Traits<Op>::template Result<AnyTensor> reference_of(const Op& op,
                                                              std::span<const AnyTensor> in) {

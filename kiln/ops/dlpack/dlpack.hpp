@@ -8,27 +8,27 @@ struct DLManagedTensor;
 
 namespace kiln {
 
-/// The elements of a tensor on the cpu device for another library, where they lie: views keep their
-/// strides. Waits until they are computed. Whoever takes it calls its deleter, on any thread, and
-/// the elements stay until then, whatever becomes of `x`. They must not be written to: tensors
-/// share them. kiln puts no result in their place, either.
+/// The elements of a tensor on the cpu device for another library, without a copy; views keep their
+/// strides. Waits until they are computed. The taker calls the deleter once, on any thread. The
+/// elements live until then, even without `x`. They must not be written to, since tensors share
+/// them. kiln does not overwrite them, either.
 ///
 ///     DLManagedTensor* given = to_dlpack(softmax(x, -1));
 ///     their_library_takes(given);   // which calls given->deleter(given) in the end
 ///
 /// Throws DeviceError for a tensor of another device (move it with to()), UnsupportedError for a
 /// tracked one (detach() it), DTypeError for bool, of which DLPack has one byte and kiln 32 bits
-/// (cast it), and what went wrong on the way to the elements.
+/// (cast it), and the error of computing the elements, if there is one.
 [[nodiscard]] DLManagedTensor* to_dlpack(const AnyTensor& x);
 
 /// The elements of another library's array as a tensor, where they lie in the host's memory:
 /// float32, float16, int32 or uint32, with any strides that are not negative, of rank up to 8.
 /// `device` is cpu::device() or an adjusted copy of it.
 ///
-/// The deleter is called once, when the last tensor over the elements is gone and no queued
-/// operation reads them any more. That may be on any thread. It may call kiln: where a queue runs
-/// meanwhile, it is called when that is done. What it throws is lost. Until then nobody may write
-/// to the elements; kiln does not.
+/// The deleter is called once, on any thread, when the last tensor over the elements is gone and no
+/// queued operation reads them any more. It may call kiln: if a queue is running, it is called when
+/// the queue is done. What it throws is lost. Until then nobody may write to the elements; kiln
+/// does not.
 ///
 ///     AnyTensor x = from_dlpack(their_library_gives());
 ///     AnyTensor y = matmul(x, w);

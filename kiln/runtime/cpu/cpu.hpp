@@ -3,9 +3,9 @@
 
 namespace kiln::cpu {
 
-/// The host itself: every operation, on all cores that this process may use. It needs no driver.
-/// Its kernels are C++: an operation whose only kernel is in another language is refused there, or
-/// runs its reference where `fallback(true)` allows that. All callers share one.
+/// The host as a device: every operation, on all cores that this process may use, without a driver.
+/// Its kernels are C++. An operation whose only kernel is in another language is refused, or runs
+/// its reference if `fallback(true)` allows that. All callers share one runtime.
 ///
 ///     AnyTensor y = relu(tensor<float>({-1, 2}, {2}, cpu::device()));
 Device device();

@@ -70,7 +70,7 @@ class CpuRuntime final : public Runtime {
   std::vector<LaunchTime> launch_times() override;
   void trim() override;
 
-  /// Runs `f()`, the work of one launch: it is counted, and timed where somebody asked.
+  /// Runs `f()`, the work of one launch. It is counted, and timed if that was asked for.
   template <class F>
   void run(std::string_view label, const F& f) {
     launches_.fetch_add(1, std::memory_order_relaxed);
@@ -81,7 +81,7 @@ class CpuRuntime final : public Runtime {
     timed(label, begin);
   }
 
-  /// A frozen buffer over memory of somebody else's, that `owner` keeps.
+  /// A frozen buffer over memory of another library, which `owner` keeps alive.
   BufferPtr adopt(std::byte* data, std::uint64_t bytes, std::shared_ptr<void> owner);
 
   /// The elements of a buffer. Throws DeviceError for one of another device.
