@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints a file as Doxygen 1.9 understands it: docs/Doxyfile runs it over every file.
+"""Prints a file as Doxygen 1.9 understands it: docs/Doxyfile names the files.
 
 Headings get the names that GitHub gives them, with the document's name before, and links to headings are changed alike.
 Attributes of WGSL, such as @group, are no commands of Doxygen's.
