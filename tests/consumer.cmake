@@ -1,4 +1,4 @@
-# Builds small examples and tests/consumer as somebody else's projects, in the two ways that those reach kiln, and runs them.
+# Builds small examples and tests/consumer as other people's projects, in the two ways that those reach kiln, and runs them.
 # WAY: install or add_subdirectory.
 
 function(step)

@@ -8,7 +8,7 @@
 namespace example {
 
 /// Both operations through check_op: values, gradients, rules, strides, NaN, empty shapes,
-/// canaries, refusals. `progress` is told what is being checked.
+/// memory, refusals. `progress` is told what is being checked.
 std::vector<kiln::CheckReport> check_operations(
     const kiln::Device& device, kiln::DType dtype,
     const std::function<void(const kiln::CheckProgress&)>& progress = {});

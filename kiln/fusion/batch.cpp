@@ -130,7 +130,7 @@ class Drawing {
           },
           op.record.call);
     } catch (...) {
-      node.work = by_itself(i, out);  // it throws again when it runs, to who reads the result
+      node.work = by_itself(i, out);  // it throws again when it runs, and a read gets that
     }
     graph_.nodes.push_back(std::move(node));
   }

@@ -58,9 +58,9 @@ std::string spell(const ExprGraph& graph, int inputs, int params,
   return key;
 }
 
-/// The bodies there are, by what they spell. It keeps none: whoever uses one does. What nobody uses
-/// any more is taken out whenever the table has doubled, so it is never more than twice as large as
-/// what was in use.
+/// All bodies, by what they spell. The table keeps none alive; their users do. Unused entries are
+/// removed whenever the table has doubled, so it is never more than twice as large as what was in
+/// use.
 class Bodies {
  public:
   BodyPtr intern(std::shared_ptr<const Body> body) {

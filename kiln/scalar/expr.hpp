@@ -229,12 +229,12 @@ BodyPtr make_body(const ExprGraph& graph, int inputs, int params,
 /// Entries of the table that makes equal functions one. For tests: it is bounded by what is in use.
 std::size_t bodies_interned();
 
-/// The adjoint of a function of one result: its inputs are those of `body` [0, n), then body's
-/// result (n), then the incoming gradient (n + 1); result i is the gradient of input i. It is
-/// written in terms of the result where it can be. Zero is strong: where the gradient that comes to
-/// an operation is exactly 0, what goes on to its operands is 0, though the slope be infinite or
-/// NaN; so a branch not taken adds nothing. Results need not have the dtypes of the inputs: behind
-/// a cast they have that of `fallback` where nothing else decides.
+/// The adjoint of a function of one result. Its inputs are those of `body` [0, n), then body's
+/// result (n), then the incoming gradient (n + 1). Its result i is the gradient of input i. It
+/// reads the result where it can. If the gradient that comes to an operation is exactly 0, its
+/// operands get 0, even where the slope is infinite or NaN; so a branch that was not taken adds
+/// nothing. Results may have other dtypes than the inputs: after a cast they have `fallback` if
+/// nothing else decides.
 BodyPtr adjoint(const Body& body);
 
 /// The dtype of every root, or DTypeError that begins with `op`. Where only literals and params

@@ -135,7 +135,7 @@ class Inference {
     }
   }
 
-  /// Gives the literals and params of an undecided subtree the dtype of whoever uses it.
+  /// Gives the literals and params of an undecided subtree the dtype of its user.
   void settle(std::int32_t id, DType dtype) {
     if (types_.nodes[static_cast<std::size_t>(id)]) return;
     const ExprGraph::Node& node = body_.graph->node(id);

@@ -13,7 +13,7 @@ namespace kiln::detail {
 template <class Op>
 std::vector<webgpu::Launch> erased_kernel(const void* op, std::span<const Operand> in,
                                           std::span<const Operand> out, const Limits& limits) {
-  // Kept by all but the Params. The output rule may be asked here, and is held to it, too.
+  // Kept under everything but the Params. So an output rule that is asked here cannot read them.
   const KeptForEveryParam kept(Op::name, "webgpu_kernel");
   const Op& self = *static_cast<const Op*>(op);
   const auto result = result_of<Op>(op, in, out);

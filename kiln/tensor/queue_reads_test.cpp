@@ -1,4 +1,4 @@
-// Reading while a queue runs: refused to who works for the queue, on whichever thread; others wait.
+// Reading while a queue runs: refused on every thread that works for the queue; others wait.
 #include <condition_variable>
 #include <functional>
 #include <future>

@@ -18,7 +18,7 @@ struct Step;
 
 /// What becomes of a value where something below it goes wrong.
 struct Fate {
-  bool fails = false;                 ///< whoever reads it gets one of the causes
+  bool fails = false;                 ///< reading it throws one of the causes
   bool may_fail = false;              ///< it is right, or its reader gets one of the causes
   std::vector<std::string> causes{};  ///< a part of the message each
   void join(const Fate& other);

@@ -398,7 +398,7 @@ TEST(Elementwise, OfMinusZeroTheOddFunctionsAreMinusZero) {
   }
 }
 
-// Where nothing comes in nothing goes out, though the slope be infinite or NaN.
+// An incoming gradient of 0 gives 0, even where the slope is infinite or NaN.
 TEST(Elementwise, AGradientOfZeroStaysZero) {
   const std::vector<float> hard{0, -0.0F, 1, -1, 3e38F, -3e38F, inf, -inf, NAN};
   const auto n = static_cast<std::int64_t>(hard.size());

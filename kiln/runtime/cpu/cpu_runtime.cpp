@@ -97,7 +97,7 @@ class AdoptedBuffer final : public HostBuffer {
   }
   AdoptedBuffer(const AdoptedBuffer&) = delete;
   AdoptedBuffer& operator=(const AdoptedBuffer&) = delete;
-  /// The owner's end is somebody else's code: not while the queue runs.
+  /// The owner's destructor is code of another library: it must not run while the queue does.
   ~AdoptedBuffer() override {
     if (QueueRun* run = QueueRun::current()) run->leave(std::move(owner_));
   }
