@@ -7,8 +7,9 @@ get_property(stages GLOBAL PROPERTY KILN_STAGES)
 list(TRANSFORM stages PREPEND kiln_ OUTPUT_VARIABLE stage_targets)
 install(TARGETS kiln ${stage_targets} EXPORT kilnTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(EXPORT kilnTargets NAMESPACE kiln:: DESTINATION ${package_dir})
-install(DIRECTORY kiln DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.hpp" PATTERN "*test*.hpp" EXCLUDE
-  PATTERN "simd_*" EXCLUDE)
+install(CODE "set(SOURCE \"${PROJECT_SOURCE_DIR}\")
+set(INCLUDE_DIR \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_INCLUDEDIR}\")")
+install(SCRIPT cmake/KilnInstallHeaders.cmake)
 install(FILES ${KILN_WGPU_LIBRARY} DESTINATION ${CMAKE_INSTALL_LIBDIR})
 
 configure_package_config_file(cmake/kilnConfig.cmake.in ${PROJECT_BINARY_DIR}/kilnConfig.cmake

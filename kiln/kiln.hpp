@@ -1,6 +1,7 @@
 #pragma once
 /// All of kiln.
 #include "kiln/autodiff/gradients.hpp"
+#include "kiln/check/check.hpp"
 #include "kiln/dispatch/client.hpp"
 #include "kiln/dispatch/host/cpu_kernel.hpp"
 #include "kiln/fusion/inspect.hpp"

@@ -15,6 +15,8 @@ file(COPY ${SOURCE}/examples/hello_op ${SOURCE}/examples/quickstart DESTINATION 
 if(WAY STREQUAL "install")
   step(${CMAKE_COMMAND} --install ${BUILD} --prefix ${work}/prefix)
   file(RENAME ${work}/prefix ${work}/moved)  # an installation must not know where it was made
+  step(${PYTHON} ${SOURCE}/tests/public_headers.py --include ${work}/moved/include --source ${SOURCE}
+    --compiler ${COMPILER})
   set(where -D CMAKE_PREFIX_PATH=${work}/moved)
 else()
   set(where -D KILN_SOURCE=${SOURCE} -D KILN_WGPU_NATIVE_DIR=${WGPU})

@@ -19,9 +19,9 @@ using TensorFunction = std::function<std::vector<AnyTensor>(std::span<const AnyT
 ///               .reference = [](auto in) { return std::vector{slow_matmul(in[0], in[1])}; }}
 struct CheckedOp {
   std::string name;
-  std::vector<std::string> inputs;
+  std::vector<std::string> inputs{};
   std::vector<std::string> outputs{};  ///< names for messages; "out" where there are too few
-  TensorFunction run;
+  TensorFunction run{};
   TensorFunction reference{};
   /// The output rule; none if empty.
   std::function<std::vector<TensorSpec>(std::span<const TensorSpec>)> output{};

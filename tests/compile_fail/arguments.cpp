@@ -1,6 +1,5 @@
 // An argument that means something else than it says: each of these compiles where a parameter is a
 // plain int, bool or double.
-#include "kiln/check/check.hpp"
 #include "kiln/kiln.hpp"
 
 using namespace kiln;
