@@ -23,11 +23,14 @@ struct Storage {
   std::atomic<int> handles = 0;              ///< while 0 nobody outside the stream can read it
   bool held = false;  ///< somebody could read it when the drain that makes it took its operation
 
-  // Notes that drains make of it, each valid in the one that `asked` or `batch` names.
-  std::uint64_t asked = 0;  // under the queue's lock
+  // Notes of drains, under the queue's lock.
+  bool taken = false;       ///< a drain has taken the operation that makes it
+  bool waits = false;       ///< the operation is in the queue and needs what another drain makes
+  std::uint64_t asked = 0;  ///< the drain that wrote the next two
   bool runs = false;        ///< what that drain runs reads it
   bool stays = false;       ///< what it leaves in the queue reads it
-  std::uint64_t batch = 0;  // under the lock of plans
+  // Under the lock of plans.
+  std::uint64_t batch = 0;  ///< the drain that wrote the next one
   std::int32_t number = -1;
 
   [[nodiscard]] bool queued() const {
@@ -67,6 +70,7 @@ struct QueuedOp {
   std::thread::id by = std::this_thread::get_id();  ///< who queued it
   std::int32_t first_out = -1;  ///< the number of its first result; the others follow
   Fate fate = Fate::dropped;    ///< at the drain that looked at it last
+  bool waits = false;           ///< then: whether it reads what another drain makes
 };
 
 }  // namespace kiln

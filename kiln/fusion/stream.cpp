@@ -162,10 +162,12 @@ std::size_t Stream::take(Batch& batch, const Wanted& wanted) {
   queue_.swap(rest);
   queued_bytes_ = 0;
   for (QueuedOp& op : queue) {
+    for (const StoragePtr& out : op.out) {
+      out->taken = op.fate == QueuedOp::Fate::runs;
+      if (op.fate == QueuedOp::Fate::stays) queued_bytes_ += out->bytes;
+    }
     if (op.fate == QueuedOp::Fate::runs) batch.ops.push_back(std::move(op));
-    if (op.fate != QueuedOp::Fate::stays) continue;
-    for (const StoragePtr& out : op.out) queued_bytes_ += out->bytes;
-    queue_.push_back(std::move(op));
+    if (op.fate == QueuedOp::Fate::stays) queue_.push_back(std::move(op));
   }
   if (!batch.ops.empty()) running_.push_back(batch.drain);
   return queue.size() - queue_.size();
@@ -175,9 +177,10 @@ std::size_t Stream::take(Batch& batch, const Wanted& wanted) {
 /// nothing that stays: so drains depend on earlier ones alone.
 std::size_t Stream::look(std::uint64_t drain, const Wanted& wanted) {
   const std::thread::id own = std::this_thread::get_id();
+  if (!running_.empty()) look_for_waits();
   std::size_t stay = 0;
   for (QueuedOp& op : std::views::reverse(queue_)) {
-    bool runs = wanted.all || op.by == own;
+    bool runs = wanted.all || (op.by == own && (running_.empty() || !op.waits));
     bool needed = false;
     for (const StoragePtr& out : op.out) {
       const bool asked = out->asked == drain;  // by a later operation
@@ -198,6 +201,17 @@ std::size_t Stream::look(std::uint64_t drain, const Wanted& wanted) {
     }
   }
   return stay;
+}
+
+/// Notes which operations need what another drain has taken and not made yet: a reader of something
+/// else leaves them alone.
+void Stream::look_for_waits() {
+  for (QueuedOp& op : queue_) {
+    op.waits = std::ranges::any_of(op.in, [](const QueuedOp::Input& in) {
+      return in.storage->queued() && (in.storage->taken || in.storage->waits);
+    });
+    for (const StoragePtr& out : op.out) out->waits = op.waits;
+  }
 }
 
 /// The form's plan is looked for under a lock and made under none: who makes one that another

@@ -19,7 +19,7 @@ class TraceSpan;
 ///
 /// Safe to use from several threads, and none waits for another without need. A reader takes out of
 /// the queue what its own thread queued and what the value needs. It does so under a lock, and runs
-/// it under none. It waits for another thread only where it reads what that one has taken.
+/// it under none. It waits for another thread only where the value needs what that one has taken.
 class Stream final : public RuntimeExtension {
  public:
   explicit Stream(Runtime& runtime) : runtime_(runtime) {}
@@ -69,14 +69,15 @@ class Stream final : public RuntimeExtension {
     DrainReport counts;
   };
 
-  /// What a drain takes of the queue: everything, or what this thread queued, `needed`, and what
-  /// those read.
+  /// What a drain takes of the queue: everything, or `needed`, what this thread queued that needs
+  /// to wait for no other drain, and what those read.
   struct Wanted {
     bool all = false;
     const Storage* needed = nullptr;
   };
   void drain(const Wanted& wanted);
   std::size_t take(Batch& batch, const Wanted& wanted);
+  void look_for_waits();
   std::size_t look(std::uint64_t drain, const Wanted& wanted);
   void run_batch(Batch& batch, std::size_t queued, const QueueRun& run, TraceSpan& span);
   [[noreturn]] void refuse_device(std::string_view op, const Runtime& other,

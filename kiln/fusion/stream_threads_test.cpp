@@ -138,6 +138,24 @@ TEST(StreamThreads, APartThatIsDoneIsReadWhileTheRestRuns) {
   EXPECT_THAT(ours.get(), ElementsAre(11, 22));
 }
 
+TEST(StreamThreads, WhatMustWaitForAnotherThreadHoldsUpNoOtherRead) {
+  const Value x = given({1, 2}, {2});
+  Gate gate;
+  const Value y = held_up(x, gate);
+  auto theirs = elsewhere([&] { return read(y); });
+  gate.await();
+  Value later;
+  auto ours = elsewhere([&] {
+    later = plus(twice(y), twice(x));
+    return read(plus(x, x));
+  });
+  EXPECT_TRUE(ends(ours));
+  gate.open();
+  EXPECT_THAT(ours.get(), ElementsAre(2, 4));
+  EXPECT_THAT(theirs.get(), ElementsAre(10, 20));
+  EXPECT_THAT(read(later), ElementsAre(22, 44));
+}
+
 TEST(StreamThreads, AFaultReachesEverybodyWhoWaitsForIt) {
   const Value x = given({1, 2}, {2});
   Gate gate;
