@@ -209,7 +209,12 @@ constexpr bool compute_is_right() {
     static_assert(computed,
                   "kiln: there is a rule 'output', but nothing computes it; add a kernel and layer "
                   "Cube, or a rule 'reference' and Default<Cube>");
-    ok = computed;
+    constexpr bool once = ways_to_compute<Op> <= 1;
+    static_assert(once,
+                  "kiln: two rules compute the result, and only one of them would run: keep one of "
+                  "'fuse', 'reduction', 'view', and kernels; of kernels for WebGPU keep "
+                  "'webgpu_kernel' or 'webgpu_forward'");
+    ok = computed && once;
   } else {
     constexpr bool allocated = is_direct<Op> || !has_compute_rule<Op>;
     static_assert(allocated,

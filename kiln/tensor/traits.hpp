@@ -51,6 +51,12 @@ inline constexpr bool has_compute_rule =
 /// Whether it runs only on the runtimes that its kernels are for.
 template <class Op>
 inline constexpr bool is_kernel_op = HasKernel<Op> || HasForward<Op> || HasCpuKernel<Op>;
+/// How many rules give the result that `output` describes, each by itself. Kernels for several
+/// runtimes are one way.
+template <class Op>
+inline constexpr int ways_to_compute =
+    int{HasFuse<Op>} + int{HasReduction<Op>} + int{HasView<Op>} + int{HasForward<Op>} +
+    int{HasKernel<Op> || (HasCpuKernel<Op> && !HasForward<Op>)};
 template <class Op>
 inline constexpr bool has_gradient_rule = HasBackward<Op> || HasWebgpuBackward<Op>;
 
