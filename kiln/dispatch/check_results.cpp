@@ -6,6 +6,32 @@
 
 namespace kiln::dispatch {
 
+namespace {
+
+std::string output(const MadeBy& by, std::size_t i) {
+  return fmt::format("{}: output '{}'", by.op,
+                     i < by.outputs.size() ? std::string(by.outputs[i]) : std::to_string(i));
+}
+
+}  // namespace
+
+void check_spec(const MadeBy& by, std::size_t i, const TensorSpec& got,
+                const TensorSpec& promised) {
+  if (got == promised) return;
+  const std::string text = fmt::format("{} is {} by the output rule, but {} gave {}", output(by, i),
+                                       to_string(promised), by.rule, to_string(got));
+  if (got.shape != promised.shape) throw ShapeError(text);
+  throw DTypeError(text);
+}
+
+void check_usable(const MadeBy& by, std::size_t i, const std::shared_ptr<Runtime>& runtime,
+                  const RawTensor& result) {
+  const auto gave = [&] { return fmt::format("{}: {} gave ", output(by, i), by.rule); };
+  if (result.buffer == nullptr) throw KernelError(gave() + "an empty handle");
+  if (result.runtime != runtime) throw DeviceError(gave() + "a tensor of another device");
+  require_inside([&] { return gave() + "a tensor"; }, result);
+}
+
 void check_results(const MadeBy& by, const std::shared_ptr<Runtime>& runtime,
                    std::span<const RawTensor> results, std::span<const TensorSpec> promised) {
   if (results.size() != promised.size()) {
@@ -13,18 +39,8 @@ void check_results(const MadeBy& by, const std::shared_ptr<Runtime>& runtime,
                                  promised.size(), by.rule, results.size()));
   }
   for (std::size_t i = 0; i < promised.size(); ++i) {
-    const RawTensor& t = results[i];
-    const auto said = [&] {
-      const std::string name =
-          i < by.outputs.size() ? std::string(by.outputs[i]) : std::to_string(i);
-      return fmt::format("{}: output '{}' is {} by the output rule, but {} gave ", by.op, name,
-                         to_string(promised[i]), by.rule);
-    };
-    if (t.buffer == nullptr) throw KernelError(said() + "an empty handle");
-    if (t.runtime != runtime) throw DeviceError(said() + "a tensor of another device");
-    if (t.spec().shape != promised[i].shape) throw ShapeError(said() + to_string(t.spec()));
-    if (t.spec().dtype != promised[i].dtype) throw DTypeError(said() + to_string(t.spec()));
-    require_inside([&] { return said() + "a tensor"; }, t);
+    check_usable(by, i, runtime, results[i]);
+    check_spec(by, i, results[i].spec(), promised[i]);
   }
 }
 

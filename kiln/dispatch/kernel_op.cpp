@@ -12,7 +12,7 @@ std::vector<RawTensor> run_kernel(const OpTable& table, const void* op,
   const Backend& backend = backend_of(*runtime);
   if (!backend.has_rule(table)) {
     std::vector<Described> in;
-    for (const RawTensor& t : inputs) in.push_back({t.dtype, &t.layout});
+    for (const RawTensor& t : inputs) in.push_back({t.dtype, t.layout});
     throw no_accepted_kernel(table.name, *runtime, languages_offered(table, op, *runtime, in, out));
   }
   if (epilogue != nullptr) require_fits(table.name, *epilogue, out[0].shape);

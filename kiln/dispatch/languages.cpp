@@ -52,7 +52,7 @@ Languages ask(const OpTable& table, const void* op, const Limits& limits,
   try {
     std::vector<Operand> in;
     for (std::size_t i = 0; i < inputs.size(); ++i)
-      in.push_back({name_of(table.inputs, i), inputs[i].dtype, *inputs[i].layout});
+      in.push_back({name_of(table.inputs, i), inputs[i].dtype, inputs[i].layout});
     for (const auto& launch : table.webgpu_kernel(op, in, operands(table.outputs, out), limits))
       all |= bit(launch.source.language());
   } catch (...) {
@@ -100,13 +100,7 @@ bool has_kernel_for(const OpTable& table, const void* op, Runtime& runtime,
   if (table.webgpu_kernel == nullptr) return false;
   static thread_local std::string key;  // its memory is used again
   key.clear();
-  append_bytes(key, &table);
-  table.append_key(op, key);
-  for (const Described& t : inputs) {
-    append_bytes(key, t.dtype);
-    append_layout(key, *t.layout);
-  }
-  for (const TensorSpec& spec : out) append_spec(key, spec);
+  append_call(key, table, op, inputs, out);
   const Languages offered = runtime.extension<AnsweredLanguages>().find_or(
       key, [&] { return ask(table, op, runtime.limits(), inputs, out); });
   return std::ranges::any_of(runtime.languages(),

@@ -14,7 +14,7 @@ bool accepts(const Runtime& runtime, Language language);
 /// A tensor whose elements do not matter.
 struct Described {
   DType dtype;
-  const Layout* layout;
+  const Layout& layout;
 };
 
 /// Whether the operation has a kernel for these operands in a language that `runtime` accepts, or

@@ -4,7 +4,8 @@
 #include <string_view>
 #include <vector>
 
-#include "kiln/dispatch/raw_tensor.hpp"
+#include "kiln/dispatch/key.hpp"
+#include "kiln/dispatch/op_table.hpp"
 #include "kiln/kernel/launch.hpp"
 #include "kiln/support/error.hpp"
 
@@ -33,6 +34,20 @@ inline std::vector<Operand> operands(std::span<const std::string_view> names,
   for (std::size_t i = 0; i < specs.size(); ++i)
     out.push_back({name_of(names, i), specs[i].dtype, Layout::dense(specs[i].shape)});
   return out;
+}
+
+/// Appends to a key all that a rule which sees no Param is asked with: the operation with its
+/// attributes, the operands, the results. `Tensor` has a dtype and a layout.
+template <class Tensor>
+void append_call(std::string& key, const OpTable& table, const void* op,
+                 std::span<const Tensor> inputs, std::span<const TensorSpec> out) {
+  append_bytes(key, &table);
+  table.append_key(op, key);
+  for (const Tensor& t : inputs) {
+    append_bytes(key, t.dtype);
+    append_layout(key, t.layout);
+  }
+  for (const TensorSpec& spec : out) append_spec(key, spec);
 }
 
 /// The same operands under these names.

@@ -32,8 +32,9 @@ std::vector<AnyTensor> run_reference(const Op& op, const typename Traits<Op>::Sp
   if constexpr (HasReference<Op>) {
     const auto result = detached_reference(op, in);
     const std::vector<AnyTensor> out = flat<AnyTensor>(result);
-    check_results(Op::name, output_names<Op>, specs, out);
-    compare_plain<AnyTensor>({Op::name, "the reference"}, spec, result);
+    constexpr dispatch::MadeBy by{Op::name, output_names<Op>, "the reference"};
+    check_results(by, specs, out);
+    compare_plain<AnyTensor>(by, spec, result);
     return attach_to(Op::name, out, device, rule_of<Op>, in, attributes);
   } else {
     refuse_fallback(table_of<Op>, &op, device, in, specs);
@@ -51,8 +52,9 @@ typename Traits<Op>::template Result<AnyTensor> apply_rules(const Op& op, const 
   if constexpr (HasFuse<Op>) {
     const auto result = fused(op, device, in);
     out = flat<AnyTensor>(result);
-    check_results(Op::name, output_names<Op>, specs, out);
-    compare_plain<AnyTensor>({Op::name, "fuse"}, spec, result);
+    constexpr dispatch::MadeBy by{Op::name, output_names<Op>, "fuse"};
+    check_results(by, specs, out);
+    compare_plain<AnyTensor>(by, spec, result);
     out = attach_to(Op::name, out, device, rule_of<Op>, in, attributes);
   } else if constexpr (HasReduction<Op>) {
     const Reduction reduction =
@@ -77,8 +79,9 @@ typename Traits<Op>::template Result<AnyTensor> apply_rules(const Op& op, const 
       }
     }();
     out = flat<AnyTensor>(result);
-    check_results(Op::name, output_names<Op>, specs, out);
-    compare_plain<AnyTensor>({Op::name, "the reference"}, spec, result);
+    constexpr dispatch::MadeBy by{Op::name, output_names<Op>, "the reference"};
+    check_results(by, specs, out);
+    compare_plain<AnyTensor>(by, spec, result);
     if constexpr (has_gradient_rule<Op>)
       out = attach_to(Op::name, out, device, rule_of<Op>, in, attributes);
   }

@@ -29,7 +29,7 @@ namespace {
 std::vector<dispatch::Described> described(std::span<const AnyTensor> in) {
   std::vector<dispatch::Described> all;
   all.reserve(in.size());
-  for (const AnyTensor& t : in) all.push_back({t.dtype(), &t.value().layout()});
+  for (const AnyTensor& t : in) all.push_back({t.dtype(), t.value().layout()});
   return all;
 }
 
@@ -84,21 +84,13 @@ void set_from_reference(std::span<const AnyTensor> outs, std::span<const AnyTens
   }
 }
 
-void check_results(std::string_view op, std::span<const std::string_view> names,
-                   std::span<const TensorSpec> promised, std::span<const AnyTensor> results) {
-  for (std::size_t i = 0; i < promised.size(); ++i) {
-    const TensorSpec& got = results[i].spec();
-    if (got == promised[i]) continue;
-    const std::string text =
-        fmt::format("{}: output '{}' is {} by the output rule, but execution gave {}", op,
-                    i < names.size() ? std::string(names[i]) : std::to_string(i),
-                    to_string(promised[i]), to_string(got));
-    if (got.shape != promised[i].shape) throw ShapeError(text);
-    throw DTypeError(text);
-  }
+void check_results(const dispatch::MadeBy& by, std::span<const TensorSpec> promised,
+                   std::span<const AnyTensor> results) {
+  for (std::size_t i = 0; i < promised.size(); ++i)
+    dispatch::check_spec(by, i, results[i].spec(), promised[i]);
 }
 
-void refuse_plain(const RuleName& by, const std::string& field, const std::string& said,
+void refuse_plain(const dispatch::MadeBy& by, const std::string& field, const std::string& said,
                   const std::string& given) {
   if (said.empty() || given.empty()) {
     throw Error(
@@ -117,15 +109,8 @@ std::vector<AnyTensor> attach_direct(std::string_view op, std::span<const std::s
                                      std::shared_ptr<const void> attributes) {
   std::vector<Value> values;
   for (std::size_t i = 0; i < results.size(); ++i) {
-    const auto gave = [&] {
-      return fmt::format("{}: output '{}': webgpu_forward gave ", op,
-                         i < names.size() ? std::string(names[i]) : std::to_string(i));
-    };
-    if (results[i].buffer == nullptr) throw KernelError(gave() + "an empty handle");
-    if (results[i].runtime != device.shared_runtime())
-      throw DeviceError(gave() + "a tensor of another device");
+    dispatch::check_usable({op, names, "webgpu_forward"}, i, device.shared_runtime(), results[i]);
     dispatch::require_countable(op, results[i].spec());
-    dispatch::require_inside([&] { return gave() + "a tensor"; }, results[i]);
     values.emplace_back(results[i]);
   }
   return attach(op, std::move(values), device, rule, in, std::move(attributes), nullptr);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kiln/autodiff/node.hpp"
+#include "kiln/dispatch/check_results.hpp"
 
 namespace kiln {
 class Stream;
@@ -34,18 +35,12 @@ void set_from_reference(std::span<const AnyTensor> outs, std::span<const AnyTens
                         std::span<const AnyTensor> in, std::span<GradSlot> slots);
 
 /// Throws ShapeError or DTypeError where a result is not what the output rule promised.
-void check_results(std::string_view op, std::span<const std::string_view> names,
-                   std::span<const TensorSpec> promised, std::span<const AnyTensor> results);
-
-/// Which rule of which operation gave a result.
-struct RuleName {
-  std::string_view op;
-  std::string_view rule;
-};
+void check_results(const dispatch::MadeBy& by, std::span<const TensorSpec> promised,
+                   std::span<const AnyTensor> results);
 
 /// Throws Error: field number `field` of a structured result is another value than the output rule
 /// said. Values that cannot be spelled are empty.
-[[noreturn]] void refuse_plain(const RuleName& by, const std::string& field,
+[[noreturn]] void refuse_plain(const dispatch::MadeBy& by, const std::string& field,
                                const std::string& said, const std::string& given);
 
 std::string spelled_number(double value);

@@ -42,7 +42,7 @@ std::vector<RawTensor> erased_forward(const void* op, Client& client, std::span<
     return in_rule(Op::name, "webgpu_forward",
                    [&] { return self.webgpu_forward(client, x..., spec); });
   });
-  compare_plain<RawTensor>({Op::name, "webgpu_forward"}, spec, result);
+  compare_plain<RawTensor>({Op::name, {}, "webgpu_forward"}, spec, result);
   return flat<RawTensor>(result);
 }
 

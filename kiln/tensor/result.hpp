@@ -173,7 +173,7 @@ bool same_plain(const T& a, const T& b) {
 /// Throws Error where a plain value of `given`, a result of `Leaf`, is another than the output rule
 /// said. Tensors are compared elsewhere.
 template <class Leaf, class Said, class Given>
-void compare_plain(const RuleName& by, const Said& said, const Given& given,
+void compare_plain(const dispatch::MadeBy& by, const Said& said, const Given& given,
                    const std::string& field = {}) {
   if constexpr (std::is_same_v<Given, Leaf>) {
   } else if constexpr (Structured<Leaf, Given>::is_result || !std::equality_comparable<Given>) {

@@ -33,13 +33,7 @@ struct PreparedKernel : Prepared {
 std::string key_of(const OpTable& table, const void* op, std::span<const RawTensor> inputs,
                    std::span<const TensorSpec> out, const EpilogueCode* epilogue) {
   std::string key = epilogue == nullptr ? "k" : "f";
-  append_bytes(key, &table);
-  table.append_key(op, key);
-  for (const RawTensor& t : inputs) {
-    append_bytes(key, t.dtype);
-    append_layout(key, t.layout);
-  }
-  for (const TensorSpec& spec : out) append_spec(key, spec);
+  append_call(key, table, op, inputs, out);
   if (epilogue != nullptr) epilogue->append_key(key);
   return key;
 }
