@@ -1,9 +1,8 @@
 #pragma once
-#include <array>
 #include <span>
 #include <vector>
 
-#include "kiln/support/layout.hpp"
+#include "kiln/dispatch/coalesced_axes.hpp"
 
 namespace kiln::dispatch {
 
@@ -18,18 +17,24 @@ enum class Access4 : std::uint8_t {
   linear_quad,  ///< as dense as the result; the four elements are one aligned vec4
 };
 
-/// A result and its operands with as few axes as their strides allow.
-struct CoalescedView {
-  int rank = 0;  ///< axes that coordinates are needed for; 0 if nobody needs them
-  std::array<std::int64_t, max_rank> sizes{};
-  std::vector<Strides> strides;       ///< one an operand
-  std::vector<std::int64_t> offsets;  ///< one an operand
-  std::vector<Access4> access;        ///< one an operand
+/// Whether such an operand's elements are found by coordinates.
+inline bool has_coordinates(Access4 access) {
+  return access == Access4::strided || access == Access4::repeat || access == Access4::quad;
+}
+/// Whether four of them are one aligned vec4.
+inline bool is_quad(Access4 access) {
+  return access == Access4::quad || access == Access4::linear_quad;
+}
+
+/// A result and its operands seen with as few axes as their strides allow; with none where no
+/// operand has coordinates.
+struct CoalescedView : CoalescedAxes {
+  std::vector<std::int64_t> offsets{};  ///< one an operand
+  std::vector<Access4> access{};        ///< one an operand
   int width = 1;  ///< results a thread makes: 4 where the innermost axis divides by it
 };
 
-/// `operands` have the result's shape. The last `outputs` of them are written, each position only
-/// once.
+/// `operands` have the result's shape; those that are written have each position only once.
 CoalescedView coalesce(const Shape& shape, std::span<const Layout> operands);
 
 }  // namespace kiln::dispatch

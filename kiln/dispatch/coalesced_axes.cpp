@@ -1,5 +1,7 @@
 #include "kiln/dispatch/coalesced_axes.hpp"
 
+#include <algorithm>
+
 namespace kiln::dispatch {
 
 void CoalescedAxes::push(const Shape& shape, int axis, std::span<const Layout> operands) {
@@ -18,6 +20,19 @@ std::int64_t CoalescedAxes::count() const {
   std::int64_t n = 1;
   for (std::size_t axis = 0; axis < rank; ++axis) n *= sizes[axis];
   return n;
+}
+
+bool CoalescedAxes::is_single(std::size_t operand) const {
+  return std::ranges::all_of(of(operand), [](std::int64_t stride) { return stride == 0; });
+}
+
+bool CoalescedAxes::is_linear(std::size_t operand) const {
+  std::int64_t step = 1;
+  for (std::size_t axis = rank; axis-- > 0;) {
+    if (strides[operand][axis] != step) return false;
+    step *= sizes[axis];
+  }
+  return true;
 }
 
 }  // namespace kiln::dispatch

@@ -23,6 +23,10 @@ struct CoalescedAxes {
   [[nodiscard]] std::span<const std::int64_t> of(std::size_t operand) const {
     return std::span(strides[operand]).first(rank);
   }
+  /// Whether one element of the operand serves the whole space.
+  [[nodiscard]] bool is_single(std::size_t operand) const;
+  /// Whether the operand is as dense as the space.
+  [[nodiscard]] bool is_linear(std::size_t operand) const;
 };
 
 }  // namespace kiln::dispatch

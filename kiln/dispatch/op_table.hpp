@@ -25,7 +25,7 @@ struct OpTable {
   std::string_view name;
   std::span<const std::string_view> inputs;
   std::span<const std::string_view> outputs;
-  /// Spells the attributes, Param fields left out.
+  /// Appends the attributes to a key, Param fields left out.
   void (*append_key)(const void* op, std::string& key) = nullptr;
   /// The addresses of the Param fields, in order.
   void (*params)(const void* op, std::vector<const Param*>& out) = nullptr;

@@ -23,14 +23,8 @@ std::int64_t position(const CoalescedAxes& axes, std::size_t operand, std::int64
 
 TileReader::TileReader(const CoalescedAxes& axes, std::size_t operand, DType dtype, std::byte* base)
     : axes_(axes), operand_(operand), size_(size_of(dtype)), base_(base) {
-  const auto strides = axes.of(operand);
-  uniform_ = std::ranges::all_of(strides, [](std::int64_t stride) { return stride == 0; });
-  std::int64_t step = 1;
-  linear_ = true;
-  for (std::size_t axis = axes.rank; axis-- > 0;) {
-    linear_ = linear_ && strides[axis] == step;
-    step *= axes.sizes[axis];
-  }
+  uniform_ = axes.is_single(operand);
+  linear_ = axes.is_linear(operand);
 }
 
 TileArg TileReader::read(std::int64_t origin, std::int64_t first, std::size_t n,

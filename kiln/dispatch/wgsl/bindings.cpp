@@ -57,8 +57,8 @@ class Renderer {
     KernelId& id = result_.id;
     id.language = launch_.source.language();
     // On the first line, before everything: WGSL wants it there, and line numbers stay.
-    id.source = (uses_half() ? "enable f16; " : "") + result_.source.text + "\n" + stores +
-                wgsl_helpers(helpers);
+    id.source =
+        enable_f16(bindings + stores) + result_.source.text + "\n" + stores + wgsl_helpers(helpers);
     id.entry = launch_.source.entry_point();
     id.workgroup = launch_.workgroup;
     id.constants = launch_.source.constants();
@@ -73,13 +73,6 @@ class Renderer {
   }
 
   DType elem() const { return in_.empty() ? out_[0].dtype : in_[0].dtype; }
-
-  bool uses_half() const {
-    const auto half = [](const auto& t) { return t.dtype == DType::f16; };
-    return std::ranges::any_of(in_, half) || std::ranges::any_of(out_, half) ||
-           std::ranges::any_of(launch_.scratch, half) ||
-           (epilogue_ != nullptr && epilogue_->uses_half());
-  }
 
   bool in_vec4(std::string_view name) const {
     return std::ranges::find(launch_.vec4, name) != launch_.vec4.end() ||

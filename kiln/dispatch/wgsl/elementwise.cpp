@@ -15,7 +15,7 @@ struct PreparedElementwise : Prepared {
   std::uint32_t workgroup = 0;
 };
 
-/// Spells all that the text depends on.
+/// Appends all that the text depends on.
 std::string key_of(const ElementwiseLaunch& call) {
   std::string key = "e";
   append_bytes(key, call.body.get());

@@ -1,11 +1,11 @@
 #include "kiln/dispatch/wgsl/elementwise_kernel.hpp"
 
-#include <algorithm>
+#include <set>
+
+#include "kiln/dispatch/wgsl/store.hpp"
 
 namespace kiln::dispatch::wgsl {
 namespace {
-
-bool is_quad(Access4 access) { return access == Access4::quad || access == Access4::linear_quad; }
 
 class Source {
  public:
@@ -32,37 +32,26 @@ class Source {
         "        @builtin(local_invocation_id) local: vec3<u32>) {{\n"
         "  let i = ((group.y * groups.x + group.x) * {}u + local.x) * {}u;\n"
         "  if (i >= params.n) {{ return; }}\n{}{}}}\n",
-        uses_half() ? "enable f16;\n" : "", arrays, params, wgsl_helpers(helpers), body, workgroup_,
-        workgroup_ * static_cast<std::uint32_t>(call_.steps), view_.width, coordinates(),
-        main_body());
+        enable_f16(arrays), arrays, params, wgsl_helpers(helpers), body, workgroup_,
+        workgroup_ * static_cast<std::uint32_t>(call_.steps), view_.width,
+        coordinates("i", "", view_.rank), main_body());
     return std::move(id_);
   }
 
  private:
-  bool uses_half() const {
-    const auto half = [](const RawTensor& t) { return t.dtype == DType::f16; };
-    return std::ranges::any_of(call_.inputs, half) || std::ranges::any_of(call_.outputs, half);
-  }
-
-  std::string declare(Access access, const std::string& name, std::size_t operand, DType dtype) {
-    const std::string_view type = wgsl_storage_type(dtype);
-    const std::string element =
-        is_quad(view_.access[operand]) ? fmt::format("vec4<{}>", type) : std::string(type);
-    const auto binding = static_cast<std::uint32_t>(id_.bindings.size());
-    id_.bindings.push_back({0, binding, access});
-    return fmt::format("@group(0) @binding({}) var<storage, {}> {}: array<{}>;\n", binding,
-                       access == Access::read ? "read" : "read_write", name, element);
+  std::string declare(Access access, std::size_t operand, DType dtype) {
+    return declare_array(id_, 0, static_cast<std::uint32_t>(id_.bindings.size()), access,
+                         {array_of(operand), dtype, is_quad(view_.access[operand])});
   }
 
   std::string declare_arrays() {
     std::string text;
     for (std::size_t i = 0; i < call_.inputs.size(); ++i) {
-      if (!call_.is_overwritten(i))
-        text += declare(Access::read, array_of(i), i, call_.inputs[i].dtype);
+      if (!call_.is_overwritten(i)) text += declare(Access::read, i, call_.inputs[i].dtype);
     }
     for (std::size_t r = 0; r < call_.outputs.size(); ++r) {
       const std::size_t operand = call_.inputs.size() + r;
-      text += declare(Access::read_write, array_of(operand), operand, call_.outputs[r].dtype);
+      text += declare(Access::read_write, operand, call_.outputs[r].dtype);
     }
     return text;
   }
@@ -74,36 +63,12 @@ class Source {
     return operand < inputs ? fmt::format("x{}", operand) : fmt::format("y{}", operand - inputs);
   }
 
-  /// The scalar function, from stored elements to stored results.
   std::string body_function(std::set<std::string>& helpers) const {
-    std::string fields;
-    std::string parameters;
-    std::vector<std::string> loaded;
-    for (std::size_t i = 0; i < call_.inputs.size(); ++i) {
-      const DType dtype = call_.inputs[i].dtype;
-      parameters += fmt::format("{}v{}: {}", i == 0 ? "" : ", ", i, wgsl_storage_type(dtype));
-      loaded.push_back(wgsl_load(dtype, fmt::format("v{}", i)));
-    }
-    const WgslBody printed = print_wgsl(call_.op, *call_.body, types_, loaded, "params.p", "t");
-    helpers.insert(printed.helpers.begin(), printed.helpers.end());
-    std::string results;
-    for (std::size_t r = 0; r < call_.outputs.size(); ++r) {
-      const DType dtype = call_.outputs[r].dtype;
-      fields += fmt::format("y{}: {}, ", r, wgsl_storage_type(dtype));
-      results += (r == 0 ? "" : ", ") + wgsl_store(types_.roots[r], dtype, printed.results[r]);
-    }
-    return fmt::format(
-        "struct Results {{ {}}}\nfn compute({}) -> Results {{\n{}  return Results({});\n}}\n",
-        fields, parameters, printed.statements, results);
-  }
-
-  std::string coordinates() const {
-    if (view_.rank == 0) return {};
-    std::string text = "  var rest = i;\n";
-    for (int axis = view_.rank - 1; axis > 0; --axis) {
-      text += fmt::format("  let c{0} = rest % params.d{0};\n  rest = rest / params.d{0};\n", axis);
-    }
-    return text + "  let c0 = rest;\n";
+    std::vector<DType> inputs;
+    for (const RawTensor& t : call_.inputs) inputs.push_back(t.dtype);
+    std::vector<DType> outputs;
+    for (const RawTensor& t : call_.outputs) outputs.push_back(t.dtype);
+    return compute_function({call_.op, *call_.body, types_, "params.p", inputs, outputs}, helpers);
   }
 
   /// Where the operand's element for the first of the step's results is.
@@ -112,8 +77,7 @@ class Source {
     if (!has_coordinates(view_.access[operand]))
       return fmt::format("i{} + params.o{}", step, operand);
     std::string text = fmt::format("params.o{}", operand);
-    for (int axis = 0; axis < view_.rank; ++axis)
-      text += fmt::format(" + c{0} * params.s{1}_{0}", axis, operand);
+    for (std::size_t axis = 0; axis < view_.rank; ++axis) text += wgsl::step("", operand, axis);
     return text;
   }
 
@@ -163,8 +127,9 @@ class Source {
     for (int lane = 0; lane < view_.width; ++lane) {
       std::string arguments;
       for (std::size_t i = 0; i < call_.inputs.size(); ++i)
-        arguments += (i == 0 ? "" : ", ") + element(i, step, lane);
-      text += fmt::format("  let z{}_{} = compute({});\n", lane, step, arguments);
+        arguments +=
+            (i == 0 ? "" : ", ") + wgsl_load(call_.inputs[i].dtype, element(i, step, lane));
+      text += fmt::format("  let z{}_{} = kiln_compute({});\n", lane, step, arguments);
     }
     return text;
   }

@@ -7,8 +7,8 @@
 
 #include "kiln/dispatch/access.hpp"
 #include "kiln/dispatch/raw_tensor.hpp"
+#include "kiln/dispatch/wgsl/coordinates.hpp"
 #include "kiln/dispatch/wgsl/metadata.hpp"
-#include "kiln/dispatch/words.hpp"
 #include "kiln/scalar/infer.hpp"
 #include "kiln/scalar/wgsl.hpp"
 
@@ -31,10 +31,6 @@ struct ElementwiseLaunch {
   }
 };
 
-inline bool has_coordinates(Access4 access) {
-  return access == Access4::strided || access == Access4::repeat || access == Access4::quad;
-}
-
 /// Calls sink(name, type, word) for every number of the launch, in the order the text declares
 /// them. `name` is a function, so that a launch of a prepared kernel, which wants the words alone,
 /// makes no strings.
@@ -45,23 +41,13 @@ void each_number(const ElementwiseLaunch& call, const BodyTypes& types, std::int
     sink(name, "u32", word_of_size(call.op, value));
   };
   size([] { return std::string("n"); }, elements);
-  for (std::size_t i = 0; i < call.params.size(); ++i) {
-    const DType dtype = types.params[i];
-    const auto type = dtype == DType::boolean ? std::string_view("u32") : wgsl_compute_type(dtype);
-    sink([i] { return fmt::format("p{}", i); }, type, word_of(call.op, call.params[i], dtype));
-  }
-  const CoalescedView& c = call.view;
-  for (std::size_t i = 0; i < c.offsets.size(); ++i)
-    size([i] { return fmt::format("o{}", i); }, c.offsets[i]);
-  for (std::size_t axis = 1; axis < static_cast<std::size_t>(c.rank); ++axis) {
-    size([axis] { return fmt::format("d{}", axis); }, c.sizes[axis]);
-  }
-  for (std::size_t i = 0; i < c.access.size(); ++i) {
-    if (!has_coordinates(c.access[i])) continue;
-    for (std::size_t axis = 0; axis < static_cast<std::size_t>(c.rank); ++axis) {
-      size([i, axis] { return fmt::format("s{}_{}", i, axis); }, c.strides[i][axis]);
-    }
-  }
+  each_param(call.op, "p", call.params, types, sink);
+  const CoalescedView& view = call.view;
+  for (std::size_t i = 0; i < view.offsets.size(); ++i)
+    size([i] { return fmt::format("o{}", i); }, view.offsets[i]);
+  each_size("", view, 0, size);
+  for (std::size_t i = 0; i < view.access.size(); ++i)
+    each_step("", view, i, [&](std::size_t) { return has_coordinates(view.access[i]); }, size);
 }
 
 /// The kernel of the launch, for workgroups of `workgroup` threads.

@@ -30,12 +30,6 @@ BodyTypes EpilogueCode::types() const {
   return infer(op_, *epilogue_.body, dtypes, epilogue_.out[0]);
 }
 
-bool EpilogueCode::uses_half() const {
-  const auto half = [](const RawTensor& t) { return t.dtype == DType::f16; };
-  return std::ranges::any_of(epilogue_.inputs, half) ||
-         std::ranges::find(epilogue_.out, DType::f16) != epilogue_.out.end();
-}
-
 void EpilogueCode::append_key(std::string& key) const {
   append_bytes(key, epilogue_.body.get());
   for (const RawTensor& t : epilogue_.inputs) append_bytes(key, t.dtype);
@@ -45,12 +39,7 @@ void EpilogueCode::append_key(std::string& key) const {
 
 template <class Sink>
 void EpilogueCode::each_number(const BodyTypes& types, Sink sink) const {
-  for (std::size_t i = 0; i < epilogue_.params.size(); ++i) {
-    const DType dtype = types.params[i];
-    const auto type = dtype == DType::boolean ? std::string_view("u32") : wgsl_compute_type(dtype);
-    sink([i] { return fmt::format("kiln_p{}", i); }, type,
-         word_of(op_, epilogue_.params[i], dtype));
-  }
+  each_param(op_, "kiln_p", epilogue_.params, types, sink);
   reads_.each_number([&](auto name, std::int64_t number) {
     sink(name, std::string_view("u32"), word_of_size(op_, number));
   });

@@ -33,10 +33,7 @@ class EpilogueCode {
   /// The dtypes inside the body. Throws DTypeError that begins with the operation's name.
   [[nodiscard]] BodyTypes types() const;
 
-  /// Whether its arrays take `enable f16`.
-  [[nodiscard]] bool uses_half() const;
-
-  /// Spells all that the text depends on. It has the body's address: keep the body with the key.
+  /// Appends all that the text depends on. It has the body's address: keep the body with the key.
   void append_key(std::string& key) const;
   /// The epilogue's numbers, as named members of `params`.
   void add_numbers(Metadata& metadata, const BodyTypes& types) const;

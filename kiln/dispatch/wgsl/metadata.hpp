@@ -1,12 +1,17 @@
 #pragma once
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "kiln/dispatch/words.hpp"
 #include "kiln/kernel/kernel_id.hpp"
 #include "kiln/runtime/runtime.hpp"
+#include "kiln/scalar/infer.hpp"
+#include "kiln/scalar/wgsl.hpp"
 #include "kiln/support/dtype.hpp"
 
 namespace kiln::dispatch::wgsl {
@@ -41,5 +46,18 @@ class Metadata {
   std::vector<std::uint32_t> named_;
   std::vector<std::uint32_t> words_;
 };
+
+/// Calls sink(name, type, word) for the run-time scalars of a body with those dtypes: PREFIX0,
+/// PREFIX1, ... `name` is a function, so that a launch of a prepared kernel, which wants the words
+/// alone, makes no strings.
+template <class Sink>
+void each_param(std::string_view op, std::string_view prefix, std::span<const double> params,
+                const BodyTypes& types, Sink sink) {
+  for (std::size_t i = 0; i < params.size(); ++i) {
+    const DType dtype = types.params[i];
+    const auto type = dtype == DType::boolean ? std::string_view("u32") : wgsl_compute_type(dtype);
+    sink([=] { return fmt::format("{}{}", prefix, i); }, type, word_of(op, params[i], dtype));
+  }
+}
 
 }  // namespace kiln::dispatch::wgsl

@@ -3,16 +3,8 @@
 #include "kiln/dispatch/kernel_cache.hpp"
 
 namespace kiln::dispatch::wgsl {
-namespace {
-
-bool has_coordinates(Access4 access) {
-  return access == Access4::strided || access == Access4::repeat || access == Access4::quad;
-}
-
-}  // namespace
-
 Reads::Reads(std::string_view prefix, const Shape& shape, std::span<const Layout> operands)
-    : prefix_(prefix) {
+    : prefix_(fmt::format("{}_", prefix)) {
   std::vector<Layout> seen;
   seen.reserve(operands.size());
   for (const Layout& layout : operands) seen.push_back(layout.broadcast_to(shape));
@@ -23,7 +15,7 @@ Reads::Reads(std::string_view prefix, const Shape& shape, std::span<const Layout
     }
     return false;
   };
-  while (outermost_ < rank() && !needed(outermost_)) ++outermost_;
+  while (outermost_ < view_.rank && !needed(outermost_)) ++outermost_;
 }
 
 bool Reads::steps(std::size_t i, std::size_t axis) const {
@@ -35,37 +27,25 @@ void Reads::append_key(std::string& key) const {
   append_bytes(key, view_.width);
   for (std::size_t i = 0; i < view_.access.size(); ++i) {
     append_bytes(key, view_.access[i]);
-    for (std::size_t axis = 0; axis < rank(); ++axis) append_bytes(key, steps(i, axis));
+    for (std::size_t axis = 0; axis < view_.rank; ++axis) append_bytes(key, steps(i, axis));
   }
 }
 
 std::string Reads::coordinates() const {
-  std::string text;
-  std::string rest = "index";
-  for (std::size_t axis = rank(); axis-- > outermost_;) {
-    const std::string size = fmt::format("params.{}_d{}", prefix_, axis);
-    // Outside of the outermost axis that anybody steps along, nothing is left to know.
-    text +=
-        fmt::format("  let {}_c{} = {}{};\n", prefix_, axis, rest, axis == 0 ? "" : " % " + size);
-    if (axis == outermost_) break;
-    const std::string outer = fmt::format("{}_r{}", prefix_, axis);
-    text += fmt::format("  let {} = {} / {};\n", outer, rest, size);
-    rest = outer;
-  }
-  return text;
+  return wgsl::coordinates("index", prefix_, view_.rank, outermost_);
 }
 
 std::string Reads::position(std::size_t i, int lane) const {
-  std::string text = fmt::format("params.{}_o{}", prefix_, i);
+  std::string text = fmt::format("params.{}o{}", prefix_, i);
   const Access4 access = view_.access[i];
   if (access == Access4::linear || access == Access4::linear_quad) text += " + index";
-  for (std::size_t axis = 0; axis < rank(); ++axis) {
-    if (steps(i, axis)) text += fmt::format(" + {0}_c{1} * params.{0}_s{2}_{1}", prefix_, axis, i);
+  for (std::size_t axis = 0; axis < view_.rank; ++axis) {
+    if (steps(i, axis)) text += step(prefix_, i, axis);
   }
   if (lane == 0 || access == Access4::single || access == Access4::repeat) return text;
   text += fmt::format(" + {}u", lane);
   if (access == Access4::strided)
-    text += fmt::format(" * params.{}_s{}_{}", prefix_, i, rank() - 1);
+    text += fmt::format(" * params.{}s{}_{}", prefix_, i, view_.rank - 1);
   return text;
 }
 

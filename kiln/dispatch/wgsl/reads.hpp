@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "kiln/dispatch/access.hpp"
+#include "kiln/dispatch/wgsl/coordinates.hpp"
 
 namespace kiln::dispatch::wgsl {
 
@@ -21,7 +22,7 @@ class Reads {
 
   /// How many operands there are.
   [[nodiscard]] std::size_t size() const { return view_.access.size(); }
-  /// Spells how each operand is read.
+  /// Appends how each operand is read.
   void append_key(std::string& key) const;
 
   /// Calls sink(name, number) for every number of the launch, always in one order. `name` is a
@@ -32,9 +33,7 @@ class Reads {
   /// Whether four results, from an index that divides by four on, lie in one row of every operand.
   [[nodiscard]] bool by_four() const { return view_.width == 4; }
   /// Whether operand i's elements for four such results are one aligned vec4.
-  [[nodiscard]] bool is_quad(std::size_t i) const {
-    return view_.access[i] == Access4::quad || view_.access[i] == Access4::linear_quad;
-  }
+  [[nodiscard]] bool is_quad(std::size_t i) const { return dispatch::is_quad(view_.access[i]); }
   /// Statements that positions rely on. There is no division where every operand is as dense as the
   /// result, or one element.
   [[nodiscard]] std::string coordinates() const;
@@ -45,26 +44,19 @@ class Reads {
  private:
   /// Whether finding operand i's element takes the coordinate along `axis`.
   [[nodiscard]] bool steps(std::size_t i, std::size_t axis) const;
-  [[nodiscard]] std::size_t rank() const { return static_cast<std::size_t>(view_.rank); }
 
   std::string prefix_;
   CoalescedView view_;
-  std::size_t outermost_ = 0;  ///< axis that a coordinate is needed of; rank() if of none
+  std::size_t outermost_ = 0;  ///< axis that a coordinate is needed of; the rank if of none
 };
 
 template <class Sink>
 void Reads::each_number(Sink sink) const {
-  const std::string& p = prefix_;
   for (std::size_t i = 0; i < view_.offsets.size(); ++i)
-    sink([&, i] { return fmt::format("{}_o{}", p, i); }, view_.offsets[i]);
-  for (std::size_t axis = std::max<std::size_t>(outermost_, 1); axis < rank(); ++axis)
-    sink([&, axis] { return fmt::format("{}_d{}", p, axis); }, view_.sizes[axis]);
-  for (std::size_t i = 0; i < view_.access.size(); ++i) {
-    for (std::size_t axis = 0; axis < rank(); ++axis) {
-      if (!steps(i, axis)) continue;
-      sink([&, i, axis] { return fmt::format("{}_s{}_{}", p, i, axis); }, view_.strides[i][axis]);
-    }
-  }
+    sink([this, i] { return fmt::format("{}o{}", prefix_, i); }, view_.offsets[i]);
+  each_size(prefix_, view_, outermost_, sink);
+  for (std::size_t i = 0; i < view_.access.size(); ++i)
+    each_step(prefix_, view_, i, [&](std::size_t axis) { return steps(i, axis); }, sink);
 }
 
 }  // namespace kiln::dispatch::wgsl

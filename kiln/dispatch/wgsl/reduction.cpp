@@ -22,7 +22,7 @@ struct PreparedReduction : Prepared {
   ReductionTypes types;
 };
 
-/// Spells all that the text depends on.
+/// Appends all that the text depends on.
 std::string key_of(const ReductionPass& pass) {
   std::string key = "r";
   append_bytes(key, pass.combine);

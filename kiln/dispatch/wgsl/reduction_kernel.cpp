@@ -9,22 +9,10 @@ namespace {
 
 bool is_arg(Combine combine) { return combine == Combine::argmax || combine == Combine::argmin; }
 
-/// Statements that split `index` into coordinates named `prefix` + axis.
-std::string coordinates(std::string_view index, char kind, const CoalescedAxes& axes) {
-  if (axes.rank == 0) return {};
-  std::string text = fmt::format("  var rest = {};\n", index);
-  for (std::size_t axis = axes.rank; axis-- > 1;) {
-    text += fmt::format("  let {0}{1} = rest % params.{0}d{1};\n  rest /= params.{0}d{1};\n", kind,
-                        axis);
-  }
-  return text + fmt::format("  let {}0 = rest;\n", kind);
-}
-
-/// The steps that the coordinates make in an operand, as the end of a sum.
-std::string steps(char kind, std::size_t operand, const CoalescedAxes& axes) {
+/// The steps that all coordinates make in an operand, as the end of a sum.
+std::string steps(std::string_view prefix, std::size_t operand, const CoalescedAxes& axes) {
   std::string text;
-  for (std::size_t axis = 0; axis < axes.rank; ++axis)
-    text += fmt::format(" + {0}{2} * params.{0}s{1}_{2}", kind, operand, axis);
+  for (std::size_t axis = 0; axis < axes.rank; ++axis) text += step(prefix, operand, axis);
   return text;
 }
 
@@ -51,8 +39,7 @@ class Source {
                                               {"width", std::to_string(pass_.width)}};
     id_.workgroup = {pass_.workgroup, 1, 1};
     id_.trusted = true;  // every index is below a size that the operands were laid out for
-    id_.source =
-        (mentions(declarations, "f16") ? "enable f16;\n" : "") + source.render({}, variables).text;
+    id_.source = enable_f16(declarations) + source.render({}, variables).text;
     return std::move(id_);
   }
 
@@ -146,7 +133,7 @@ class Source {
     std::string fields;
     std::string values;
     for (std::size_t i = 0; i < pass_.inputs.size(); ++i) {
-      const std::string at = fmt::format("params.o{}{}", i, steps('k', i, pass_.kept));
+      const std::string at = fmt::format("params.o{}{}", i, steps("k", i, pass_.kept));
       const bool fixed = pass_.reach[i] == Reach::fixed;
       const std::string_view type = fixed ? wgsl_storage_type(pass_.inputs[i].dtype) : "u32";
       fields += fmt::format(", {}{}: {}", fixed ? 'v' : 'b', i, type);
@@ -155,7 +142,7 @@ class Source {
     return fmt::format(
         "struct Place {{ output: u32{} }}\n"
         "fn place_of(output: u32) -> Place {{\n{}  return Place(output{});\n}}\n",
-        fields, coordinates("output", 'k', pass_.kept), values);
+        fields, coordinates("output", "k", pass_.kept.rank), values);
   }
 
   /// The input's element for the step's neighbour `lane`.
@@ -174,10 +161,10 @@ class Source {
   /// that factor before.
   std::string load(std::string_view name, std::string_view parameter,
                    std::string_view factor) const {
-    std::string text = coordinates("r", 'r', pass_.reduced);
+    std::string text = coordinates("r", "r", pass_.reduced.rank);
     for (std::size_t i = 0; i < pass_.inputs.size(); ++i) {
       if (pass_.reach[i] == Reach::fixed) continue;
-      const std::string at = fmt::format("place.b{}{}", i, steps('r', i, pass_.reduced));
+      const std::string at = fmt::format("place.b{}{}", i, steps("r", i, pass_.reduced));
       const bool quad = pass_.reach[i] == Reach::quad;
       text += fmt::format("  let e{0} = x{0}[{1}];\n", i, quad ? fmt::format("({}) / 4u", at) : at);
     }

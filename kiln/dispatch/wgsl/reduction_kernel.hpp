@@ -8,9 +8,9 @@
 
 #include "kiln/dispatch/coalesced_axes.hpp"
 #include "kiln/dispatch/reduction.hpp"
+#include "kiln/dispatch/wgsl/coordinates.hpp"
 #include "kiln/dispatch/wgsl/epilogue_code.hpp"
 #include "kiln/dispatch/wgsl/metadata.hpp"
-#include "kiln/dispatch/words.hpp"
 #include "kiln/kernel/kernel_id.hpp"
 #include "kiln/scalar/infer.hpp"
 #include "kiln/scalar/wgsl.hpp"
@@ -68,24 +68,16 @@ void each_number(const ReductionPass& pass, const BodyTypes& types, Sink sink) {
   size([] { return std::string("chunk"); }, pass.chunk);
   sink([] { return std::string("neutral"); }, "u32", neutral_word(pass.combine, pass.element));
   sink([] { return std::string("scale"); }, "f32", word_of(pass.op, pass.scale, DType::f32));
-  for (std::size_t i = 0; i < pass.params.size(); ++i) {
-    const DType dtype = types.params[i];
-    const auto type = dtype == DType::boolean ? std::string_view("u32") : wgsl_compute_type(dtype);
-    sink([i] { return fmt::format("p{}", i); }, type, word_of(pass.op, pass.params[i], dtype));
-  }
+  each_param(pass.op, "p", pass.params, types, sink);
   for (std::size_t i = 0; i < pass.inputs.size(); ++i)
     size([i] { return fmt::format("o{}", i); }, pass.inputs[i].layout.offset);
-  const auto axes = [&](char kind, const CoalescedAxes& joined) {
-    for (std::size_t axis = 1; axis < joined.rank; ++axis)
-      size([=] { return fmt::format("{}d{}", kind, axis); }, joined.sizes[axis]);
-    for (std::size_t i = 0; i < pass.inputs.size(); ++i) {
-      if (kind == 'r' && pass.reach[i] == Reach::fixed) continue;
-      for (std::size_t axis = 0; axis < joined.rank; ++axis)
-        size([=] { return fmt::format("{}s{}_{}", kind, i, axis); }, joined.strides[i][axis]);
-    }
-  };
-  axes('k', pass.kept);
-  axes('r', pass.reduced);
+  each_size("k", pass.kept, 0, size);
+  for (std::size_t i = 0; i < pass.inputs.size(); ++i)
+    each_step("k", pass.kept, i, [](std::size_t) { return true; }, size);
+  each_size("r", pass.reduced, 0, size);
+  for (std::size_t i = 0; i < pass.inputs.size(); ++i)
+    each_step(
+        "r", pass.reduced, i, [&](std::size_t) { return pass.reach[i] != Reach::fixed; }, size);
 }
 
 /// The dtypes inside the functions of a launch.

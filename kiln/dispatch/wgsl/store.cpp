@@ -34,29 +34,13 @@ class Writer {
   }
 
  private:
-  /// The scalar function: from values to what is stored.
   std::string compute() {
-    std::vector<std::string> names{"value"};
-    std::string parameters = fmt::format("value: {}", wgsl_compute_type(store_.value));
-    for (std::size_t i = 0; i < store_.operands.size(); ++i) {
-      names.push_back(fmt::format("e{}", i));
-      parameters += fmt::format(", e{}: {}", i, wgsl_compute_type(store_.operands[i].dtype));
-    }
-    const WgslBody printed =
-        print_wgsl(store_.op, store_.body, store_.types, names, store_.param_prefix, "t");
-    helpers_.insert(printed.helpers.begin(), printed.helpers.end());
-    std::string fields;
-    std::string results;
-    for (std::size_t r = 0; r < store_.results.size(); ++r) {
-      const DType dtype = store_.results[r].dtype;
-      fields += fmt::format("y{}: {}, ", r, wgsl_storage_type(dtype));
-      results +=
-          (r == 0 ? "" : ", ") + wgsl_store(store_.types.roots[r], dtype, printed.results[r]);
-    }
-    return fmt::format(
-        "struct KilnResults {{ {}}}\n"
-        "fn kiln_compute({}) -> KilnResults {{\n{}  return KilnResults({});\n}}\n",
-        fields, parameters, printed.statements, results);
+    std::vector<DType> inputs{store_.value};
+    for (const StoredArray& array : store_.operands) inputs.push_back(array.dtype);
+    std::vector<DType> results;
+    for (const StoredArray& array : store_.results) results.push_back(array.dtype);
+    return compute_function(
+        {store_.op, store_.body, store_.types, store_.param_prefix, inputs, results}, helpers_);
   }
 
   std::string coordinates() const {
@@ -148,6 +132,32 @@ std::string declare_array(KernelId& id, std::uint32_t group, std::uint32_t bindi
   return fmt::format("@group({}) @binding({}) var<storage, {}> {}: array<{}>;\n", group, binding,
                      access == Access::read ? "read" : "read_write", array.name,
                      array.vec4 ? fmt::format("vec4<{}>", type) : std::string(type));
+}
+
+std::string enable_f16(std::string_view declarations) {
+  return mentions(declarations, "f16") ? "enable f16; " : "";
+}
+
+std::string compute_function(const ComputedBody& of, std::set<std::string>& helpers) {
+  std::vector<std::string> names;
+  std::string parameters;
+  for (std::size_t i = 0; i < of.inputs.size(); ++i) {
+    names.push_back(fmt::format("v{}", i));
+    parameters += fmt::format("{}v{}: {}", i == 0 ? "" : ", ", i, wgsl_compute_type(of.inputs[i]));
+  }
+  const WgslBody printed = print_wgsl(of.op, of.body, of.types, names, of.param_prefix, "t");
+  helpers.insert(printed.helpers.begin(), printed.helpers.end());
+  std::string fields;
+  std::string results;
+  for (std::size_t r = 0; r < of.results.size(); ++r) {
+    fields += fmt::format("y{}: {}, ", r, wgsl_storage_type(of.results[r]));
+    results +=
+        (r == 0 ? "" : ", ") + wgsl_store(of.types.roots[r], of.results[r], printed.results[r]);
+  }
+  return fmt::format(
+      "struct KilnResults {{ {}}}\n"
+      "fn kiln_compute({}) -> KilnResults {{\n{}  return KilnResults({});\n}}\n",
+      fields, parameters, printed.statements, results);
 }
 
 std::string plain_store(std::string_view name, const StoredArray& array, bool four) {

@@ -22,10 +22,28 @@ struct StoredArray {
 std::string declare_array(KernelId& id, std::uint32_t group, std::uint32_t binding, Access access,
                           const StoredArray& array);
 
+/// What a kernel begins with that has those declarations: `enable f16; ` where they name the type.
+std::string enable_f16(std::string_view declarations);
+
 /// `fn NAME(index: u32, value: T)`, which stores one element, T being the array's storage type;
 /// with `four` also `fn NAME4(index: u32, value: vec4<T>)` for four neighbours. In an array of vec4
 /// their index divides by four.
 std::string plain_store(std::string_view name, const StoredArray& array, bool four);
+
+/// A body as a kernel's text has it.
+struct ComputedBody {
+  std::string_view op;  ///< begins what is thrown
+  const Body& body;
+  const BodyTypes& types;
+  std::string_view param_prefix;  ///< with a slot's number behind it: that run-time scalar
+  std::span<const DType> inputs;
+  std::span<const DType> results;
+};
+
+/// `fn kiln_compute(v0: T, ...) -> KilnResults`, from elements as they are computed on to members
+/// y0, y1, ... as they are stored. `helpers` gets the functions that the text calls; see
+/// wgsl_helpers.
+std::string compute_function(const ComputedBody& of, std::set<std::string>& helpers);
 
 /// A store that computes what it stores.
 struct ComputedStore {
