@@ -2,7 +2,6 @@
 #include <exception>
 #include <iostream>
 
-#include "kiln/check/check.hpp"
 #include "kiln/kiln.hpp"
 #include "smooth_wgsl.hpp"
 
