@@ -41,6 +41,7 @@ function(kiln_program name)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE ${arg_LINK} fmt::fmt)
   set_target_properties(${name} PROPERTIES
+    UNITY_BUILD OFF  # files of one program have local helpers of one name
     BUILD_RPATH_USE_ORIGIN ON  # bin/ works wherever lib/ lies beside it
     INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
 endfunction()
@@ -65,6 +66,9 @@ function(kiln_test_program name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "GPU;CONFORMANCE" "" "LINK")
   kiln_program(${name} ${arg_UNPARSED_ARGUMENTS} LINK ${arg_LINK} GTest::gtest_main GTest::gmock rapidcheck
     nlohmann_json::nlohmann_json)
+  if(KILN_SANITIZE)
+    target_compile_options(${name} PRIVATE -O0)  # instrumented tests take long to optimise, and run for seconds
+  endif()
   if(arg_GPU)
     set(gpu GPU)
   endif()

@@ -4,11 +4,11 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-packages=(g++ cmake ninja-build ccache ca-certificates
+packages=(g++ cmake ninja-build ca-certificates
           libfmt-dev libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev libcli11-dev nlohmann-json3-dev
           libdnnl-dev libtbb-dev libhwy-dev libdlpack-dev libvulkan1 glslang-tools)
 if [[ "${1:-}" == test ]]; then
-  packages+=(clang-19 clang-format-19 clang-tidy-19 git)
+  packages+=(clang-19 libclang-rt-19-dev clang-format-19 clang-tidy-19 git)
   if ! node --version &>/dev/null; then packages+=(nodejs); fi  # any Node from 18 on will do
   if ! npm --version &>/dev/null; then packages+=(npm); fi
 fi

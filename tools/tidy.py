@@ -1,23 +1,42 @@
 #!/usr/bin/env python3
-"""Runs clang-tidy over kiln's sources (not its tests) within a time limit, the changed files first.
+"""Runs clang-tidy over the sources that a build compiles (not its tests) within a time limit, the changed ones first.
+
+A build that joins sources (CMAKE_UNITY_BUILD, as the preset asan does) is checked several times faster: what the
+sources have in common is read once for all of a unit.
 
 usage: tidy.py <clang-tidy> <build folder> [--seconds N] [--base REVISION] [files...]
 """
 
 import argparse
 import concurrent.futures
+import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
+# A unit of joined sources includes them.
+CHECKS = "-bugprone-suspicious-include"
 
 
-def sources():
-    files = [path for folder in ("kiln", "examples") for path in sorted((ROOT / folder).rglob("*.cpp"))]
-    return [path for path in files if not path.name.endswith("_test.cpp")]
+def units(build):
+    """The translation units of the build, each with the sources that it is made of."""
+    found = {}
+    for entry in json.loads((build / "compile_commands.json").read_text()):
+        unit = pathlib.Path(entry["directory"], entry["file"]).resolve()
+        joined = unit.is_relative_to(build) and re.findall(r'#include "(.+\.cpp)"', unit.read_text())
+        sources = [pathlib.Path(name).resolve() for name in joined or [unit]]
+        if all(is_checked(source) for source in sources):
+            found[unit] = sources
+    return found
+
+
+def is_checked(source):
+    folders = [ROOT / "kiln", ROOT / "examples"]
+    return any(source.is_relative_to(folder) for folder in folders) and not source.name.endswith("_test.cpp")
 
 
 def changed(base):
@@ -29,33 +48,42 @@ def changed(base):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("clang_tidy")
-    parser.add_argument("build")
-    parser.add_argument("--seconds", type=float, default=300)
+    parser.add_argument("build", type=lambda path: pathlib.Path(path).resolve())
+    parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--base", default="HEAD~1", help="files changed since then come first")
-    parser.add_argument("files", nargs="*", type=pathlib.Path)
+    parser.add_argument("files", nargs="*", type=lambda path: pathlib.Path(path).resolve())
     options = parser.parse_args()
 
+    all_units = units(options.build)
+    wanted = set(options.files) or set().union(*all_units.values())
+    missing = wanted.difference(*all_units.values())
+    if missing or not wanted:
+        print(f"tidy: {options.build} compiles none of: {', '.join(map(str, missing)) or 'the sources'}")
+        return 1
     first = changed(options.base)
-    files = [path.resolve() for path in options.files] or sorted(sources(), key=lambda path: path not in first)
+    work = [unit for unit, sources in all_units.items() if wanted & set(sources)]
+    work.sort(key=lambda unit: (first.isdisjoint(all_units[unit]), -len(all_units[unit])))
     deadline = time.monotonic() + options.seconds
 
-    def check(path):
+    def check(unit):
         if time.monotonic() > deadline:
             return None
-        # The compile commands are the compiler's, with warning options that clang may not know.
+        # The compile commands may be another compiler's, with warning options that clang does not know.
         result = subprocess.run(
-            [options.clang_tidy, "-p", options.build, "--quiet", "--extra-arg=-Wno-unknown-warning-option", path],
+            [options.clang_tidy, "-p", options.build, "--quiet", f"--checks={CHECKS}",
+             "--extra-arg=-Wno-unknown-warning-option", unit],
             capture_output=True, text=True)
         if result.returncode != 0:
             print(result.stdout + result.stderr, flush=True)
         return result.returncode == 0
 
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        results = list(pool.map(check, files))
-    faulty, left = results.count(False), results.count(None)
-    print(f"tidy: {len(files) - left} of {len(files)} files checked, {faulty} with faults"
-          + (f"; {left} not reached in {options.seconds:.0f} s" if left else ""))
-    return 1 if faulty else 0
+        results = list(pool.map(check, work))
+    count = {end: sum(len(all_units[unit]) for unit, result in zip(work, results) if result is end)
+             for end in (True, False, None)}
+    print(f"tidy: {count[True] + count[False]} sources checked in {len(work)} units, {results.count(False)} units with faults"
+          + (f"; {count[None]} sources not reached in {options.seconds:.0f} s" if count[None] else ""))
+    return 1 if count[False] else 0
 
 
 if __name__ == "__main__":

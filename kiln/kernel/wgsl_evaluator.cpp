@@ -6,14 +6,14 @@
 #include <cmath>
 #include <limits>
 
-#include "kiln/kernel/wgsl_number.hpp"
+#include "kiln/kernel/wgsl_constant.hpp"
 #include "kiln/support/error.hpp"
 
 namespace kiln {
 namespace {
 
 using Range = WgslModule::Range;
-using wgsl::Number;
+using wgsl::Constant;
 using wgsl::Unclear;
 
 // Names may refer to each other in circles, which the compiler refuses.
@@ -38,14 +38,14 @@ class WgslExpression {
     if (depth_ > deepest) throw Unclear{};
   }
 
-  Number run() {
-    const Number value = binary(0);
+  Constant run() {
+    const Constant value = binary(0);
     if (at_ != end_) throw Unclear{};
     return value;
   }
 
   /// The value of a constant or an override.
-  static Number value_of(const WgslEvaluator& around, std::string_view name, int depth) {
+  static Constant value_of(const WgslEvaluator& around, std::string_view name, int depth) {
     const auto found = around.module_.values_.find(name);
     if (found == around.module_.values_.end()) throw Unclear{};
     const WgslModule::Value& value = found->second;
@@ -61,11 +61,11 @@ class WgslExpression {
         return {held, static_cast<std::int64_t>(given->second)};
       }
     }
-    Number number = WgslExpression(around, value.expression, depth + 1).run();
+    Constant number = WgslExpression(around, value.expression, depth + 1).run();
     std::string_view wanted = type;
     if (wanted.empty() && value.is_override) wanted = concrete(number.type);
     if (wanted.empty() || wanted == number.type) return number;
-    Number sample{wanted, 0, 0};
+    Constant sample{wanted, 0, 0};
     wgsl::unify(number, sample);
     return number;
   }
@@ -111,8 +111,8 @@ class WgslExpression {
     return nullptr;
   }
 
-  Number binary(int weakest) {
-    Number left = unary();
+  Constant binary(int weakest) {
+    Constant left = unary();
     while (const Operator* op = next_operator()) {
       if (op->binds <= weakest) break;
       at_ += op->text.size();
@@ -121,33 +121,33 @@ class WgslExpression {
     return left;
   }
 
-  Number unary() {
+  Constant unary() {
     if (++nested_ > 1000) throw Unclear{};
-    const Number value = unary_inside();
+    const Constant value = unary_inside();
     --nested_;
     return value;
   }
-  Number unary_inside() {
+  Constant unary_inside() {
     if (take("-")) {
-      const Number x = unary();
+      const Constant x = unary();
       return x.is_real() ? wgsl::make_real(x.type, -x.real) : wgsl::combine("-", {x.type, 0}, x);
     }
     if (take("!")) {
-      const Number x = unary();
+      const Constant x = unary();
       if (x.type != "bool") throw Unclear{};
       return wgsl::make_bool(x.whole == 0);
     }
     if (take("~")) {
-      const Number x = unary();
+      const Constant x = unary();
       if (x.is_real()) throw Unclear{};
       return wgsl::make_whole(x.type, ~x.whole);
     }
     return primary();
   }
 
-  Number primary() {
+  Constant primary() {
     if (take("(")) {
-      const Number inner = binary(0);
+      const Constant inner = binary(0);
       if (!take(")")) throw Unclear{};
       return inner;
     }
@@ -157,7 +157,7 @@ class WgslExpression {
     if (first.kind != WgslToken::Kind::word) throw Unclear{};
     if (first.is("true") || first.is("false")) return wgsl::make_bool(first.is("true"));
     if (!take("(")) return value_of(around_, first.text, depth_ + 1);
-    std::vector<Number> arguments;
+    std::vector<Constant> arguments;
     while (!take(")")) {
       arguments.push_back(binary(0));
       if (!take(",") && !token().is(")")) throw Unclear{};
@@ -262,7 +262,7 @@ class WgslType {
     const Size element = inner();
     if (!take(",")) throw Unclear{};
     const Range range = argument();
-    const Number count = WgslExpression(around_, range, depth_ + 1).run();
+    const Constant count = WgslExpression(around_, range, depth_ + 1).run();
     if (count.is_real() || count.type == "bool" || count.whole < 0) throw Unclear{};
     const std::uint64_t stride = round_up(element.size, element.align);
     return {saturating_multiply(stride, static_cast<std::uint64_t>(count.whole)), element.align};
@@ -271,7 +271,7 @@ class WgslType {
   Size structure(const std::vector<WgslModule::Member>& members) {
     Size all{0, 1};
     const auto number = [&](Range range) {
-      const Number value = WgslExpression(around_, range, depth_ + 1).run();
+      const Constant value = WgslExpression(around_, range, depth_ + 1).run();
       if (value.is_real() || value.whole <= 0) throw Unclear{};
       return static_cast<std::uint64_t>(value.whole);
     };
@@ -315,7 +315,7 @@ WgslEvaluator::Size WgslEvaluator::layout(Range type, std::string_view what) con
 
 std::uint64_t WgslEvaluator::count(Range expression, std::string_view what) const {
   try {
-    const Number value = WgslExpression(*this, expression, 0).run();
+    const Constant value = WgslExpression(*this, expression, 0).run();
     if (value.is_real() || value.type == "bool" || value.whole < 0) throw Unclear{};
     return static_cast<std::uint64_t>(value.whole);
   } catch (const Unclear&) {

@@ -12,8 +12,6 @@
 namespace kiln::dispatch::host {
 namespace {
 
-constexpr auto tile_size = static_cast<std::int64_t>(Tape::tile);
-
 class HostReduction {
  public:
   HostReduction(cpu::CpuRuntime& runtime, const ReductionCall& call,

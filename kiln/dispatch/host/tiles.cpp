@@ -10,8 +10,6 @@
 
 namespace kiln::dispatch::host {
 
-constexpr auto tile_size = static_cast<std::int64_t>(Tape::tile);
-
 std::int64_t position(const CoalescedAxes& axes, std::size_t operand, std::int64_t index) {
   std::int64_t at = 0;
   for (std::size_t axis = axes.rank; axis-- > 0;) {

@@ -9,6 +9,9 @@
 
 namespace kiln::dispatch::host {
 
+/// Elements of a tile.
+inline constexpr auto tile_size = static_cast<std::int64_t>(Tape::tile);
+
 /// Where element number `index` of the axes' space lies, in elements, for one operand.
 std::int64_t position(const CoalescedAxes& axes, std::size_t operand, std::int64_t index);
 

@@ -7,9 +7,9 @@
 namespace kiln::dispatch::wgsl {
 namespace {
 
-class Source {
+class ElementwiseText {
  public:
-  Source(const ElementwiseLaunch& call, const BodyTypes& types, std::uint32_t workgroup)
+  ElementwiseText(const ElementwiseLaunch& call, const BodyTypes& types, std::uint32_t workgroup)
       : call_(call), types_(types), view_(call.view), workgroup_(workgroup) {}
 
   KernelId run(const Limits& limits) && {
@@ -172,7 +172,7 @@ class Source {
 
 KernelId elementwise_kernel(const ElementwiseLaunch& call, const BodyTypes& types,
                             const Limits& limits, std::uint32_t workgroup) {
-  return Source(call, types, workgroup).run(limits);
+  return ElementwiseText(call, types, workgroup).run(limits);
 }
 
 }  // namespace kiln::dispatch::wgsl

@@ -16,9 +16,10 @@ std::string steps(std::string_view prefix, std::size_t operand, const CoalescedA
   return text;
 }
 
-class Source {
+class ReductionText {
  public:
-  Source(const ReductionPass& pass, const ReductionTypes& types) : pass_(pass), types_(types) {}
+  ReductionText(const ReductionPass& pass, const ReductionTypes& types)
+      : pass_(pass), types_(types) {}
 
   KernelId run(const Limits& limits) && {
     const std::string arrays = declare_arrays();
@@ -244,7 +245,7 @@ class Source {
 
 KernelId reduction_kernel(const ReductionPass& pass, const ReductionTypes& types,
                           const Limits& limits) {
-  return Source(pass, types).run(limits);
+  return ReductionText(pass, types).run(limits);
 }
 
 }  // namespace kiln::dispatch::wgsl

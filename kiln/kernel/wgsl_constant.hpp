@@ -11,8 +11,8 @@ __extension__ using Wide = __int128;
 /// Thrown for what is not understood. It becomes a KernelError that names the place.
 struct Unclear {};
 
-/// A number as WGSL computes with it. "int" and "float" are the abstract types.
-struct Number {
+/// The value of a constant expression. "int" and "float" are the abstract types.
+struct Constant {
   std::string_view type = "int";
   std::int64_t whole = 0;
   double real = 0;
@@ -21,17 +21,17 @@ struct Number {
   [[nodiscard]] double as_real() const { return is_real() ? real : static_cast<double>(whole); }
 };
 
-Number make_whole(std::string_view type, Wide value);
-Number make_real(std::string_view type, double value);
-Number make_bool(bool value);
+Constant make_whole(std::string_view type, Wide value);
+Constant make_real(std::string_view type, double value);
+Constant make_bool(bool value);
 
 /// Brings both to one type, as WGSL does with abstract ones.
-void unify(Number& a, Number& b);
+void unify(Constant& a, Constant& b);
 /// A number as it is written.
-Number literal(std::string_view text);
+Constant literal(std::string_view text);
 /// A binary operator.
-Number combine(std::string_view op, Number a, Number b);
+Constant combine(std::string_view op, Constant a, Constant b);
 /// A cast or a function.
-Number call(std::string_view name, std::vector<Number> in);
+Constant call(std::string_view name, std::vector<Constant> in);
 
 }  // namespace kiln::wgsl

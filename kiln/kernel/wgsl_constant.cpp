@@ -1,4 +1,4 @@
-#include "kiln/kernel/wgsl_number.hpp"
+#include "kiln/kernel/wgsl_constant.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -8,22 +8,22 @@
 
 namespace kiln::wgsl {
 
-Number make_whole(std::string_view type, Wide value) {
+Constant make_whole(std::string_view type, Wide value) {
   const auto fits = [&](Wide low, Wide high) { return value >= low && value <= high; };
   if (type == "u32") return {type, static_cast<std::int64_t>(value & 0xFFFFFFFF)};
   if (type == "i32" && !fits(INT32_MIN, INT32_MAX)) throw Unclear{};
   if (!fits(INT64_MIN, INT64_MAX)) throw Unclear{};
   return {type, static_cast<std::int64_t>(value)};
 }
-Number make_real(std::string_view type, double value) {
+Constant make_real(std::string_view type, double value) {
   if (!std::isfinite(value)) throw Unclear{};
   return {type, 0, type == "f32" ? static_cast<double>(static_cast<float>(value)) : value};
 }
-Number make_bool(bool value) { return {"bool", value ? 1 : 0}; }
+Constant make_bool(bool value) { return {"bool", value ? 1 : 0}; }
 
 namespace {
 
-Number convert(const Number& from, std::string_view type) {
+Constant convert(const Constant& from, std::string_view type) {
   if (from.type == type) return from;
   if (type == "bool") return make_bool(from.is_real() ? from.real != 0 : from.whole != 0);
   if (type != "i32" && type != "u32") return make_real(type, from.as_real());
@@ -39,11 +39,11 @@ Number convert(const Number& from, std::string_view type) {
 
 }  // namespace
 
-void unify(Number& a, Number& b) {
+void unify(Constant& a, Constant& b) {
   if (a.type == b.type) return;
   constexpr std::string_view order[] = {"int", "float"};
-  const auto rank = [&](const Number& n) { return std::ranges::find(order, n.type) - order; };
-  Number& weaker = rank(a) <= rank(b) ? a : b;
+  const auto rank = [&](const Constant& n) { return std::ranges::find(order, n.type) - order; };
+  Constant& weaker = rank(a) <= rank(b) ? a : b;
   const std::string_view type = rank(a) <= rank(b) ? b.type : a.type;
   if (rank(weaker) > 1 || type == "bool") throw Unclear{};
   if (type == "i32" || type == "u32") {
@@ -54,7 +54,7 @@ void unify(Number& a, Number& b) {
   }
 }
 
-Number literal(std::string_view text) {
+Constant literal(std::string_view text) {
   const bool hex = text.starts_with("0x") || text.starts_with("0X");
   const std::string_view digits = hex ? text.substr(2) : text;
   std::int64_t whole = 0;
@@ -80,7 +80,7 @@ Number literal(std::string_view text) {
 
 namespace {
 
-Number compare(std::string_view op, const Number& a, const Number& b) {
+Constant compare(std::string_view op, const Constant& a, const Constant& b) {
   const auto decide = [&](auto x, auto y) {
     if (op == "==") return x == y;
     if (op == "!=") return x != y;
@@ -91,13 +91,13 @@ Number compare(std::string_view op, const Number& a, const Number& b) {
   return make_bool(a.is_real() ? decide(a.real, b.real) : decide(a.whole, b.whole));
 }
 
-Number shift(bool left, const Number& a, const Number& b) {
+Constant shift(bool left, const Constant& a, const Constant& b) {
   const std::int64_t width = a.type == "int" ? 64 : 32;
   if (a.is_real() || b.is_real() || b.whole < 0 || b.whole >= width) throw Unclear{};
   return make_whole(a.type, left ? static_cast<Wide>(a.whole) << b.whole : a.whole >> b.whole);
 }
 
-Number combine_whole(char op, const Number& a, const Number& b) {
+Constant combine_whole(char op, const Constant& a, const Constant& b) {
   const Wide x = a.whole;
   const Wide y = b.whole;
   switch (op) {
@@ -119,7 +119,7 @@ Number combine_whole(char op, const Number& a, const Number& b) {
   }
 }
 
-Number combine_real(char op, const Number& a, const Number& b) {
+Constant combine_real(char op, const Constant& a, const Constant& b) {
   switch (op) {
     case '+':
       return make_real(a.type, a.real + b.real);
@@ -138,7 +138,7 @@ Number combine_real(char op, const Number& a, const Number& b) {
 
 }  // namespace
 
-Number combine(std::string_view op, Number a, Number b) {
+Constant combine(std::string_view op, Constant a, Constant b) {
   if (op == "<<" || op == ">>") return shift(op == "<<", a, b);
   unify(a, b);
   if (op == "||" || op == "&&") {
@@ -151,7 +151,7 @@ Number combine(std::string_view op, Number a, Number b) {
   return a.is_real() ? combine_real(op[0], a, b) : combine_whole(op[0], a, b);
 }
 
-Number call(std::string_view name, std::vector<Number> in) {
+Constant call(std::string_view name, std::vector<Constant> in) {
   const bool casts =
       name == "u32" || name == "i32" || name == "f32" || name == "f16" || name == "bool";
   if (casts && in.size() == 1) return convert(in[0], name);
@@ -162,17 +162,17 @@ Number call(std::string_view name, std::vector<Number> in) {
   for (std::size_t i = 1; i < in.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) unify(in[i], in[j]);
   }
-  const auto less = [](const Number& a, const Number& b) {
+  const auto less = [](const Constant& a, const Constant& b) {
     return a.is_real() ? a.real < b.real : a.whole < b.whole;
   };
   if (name == "min" && in.size() == 2) return less(in[1], in[0]) ? in[1] : in[0];
   if (name == "max" && in.size() == 2) return less(in[0], in[1]) ? in[1] : in[0];
   if (name == "clamp" && in.size() == 3) {
-    const Number& low = less(in[0], in[1]) ? in[1] : in[0];
+    const Constant& low = less(in[0], in[1]) ? in[1] : in[0];
     return less(in[2], low) ? in[2] : low;
   }
   if (in.size() != 1) throw Unclear{};
-  const Number& x = in[0];
+  const Constant& x = in[0];
   if (name == "abs")
     return x.is_real() ? make_real(x.type, std::fabs(x.real))
                        : make_whole(x.type, x.whole < 0 ? -static_cast<Wide>(x.whole) : x.whole);
