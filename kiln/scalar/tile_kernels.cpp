@@ -147,7 +147,16 @@ void copy_f16(const TileArg* from, void* to, std::size_t n) {
   std::memcpy(to, from[0].data, n * sizeof(hwy::float16_t));
 }
 
-double sum_f32(const float* x, std::size_t n) {
+/// What is added up in vectors, and how many elements that were: all but the last few.
+struct VectorSum {
+  double sum = 0;
+  std::size_t taken = 0;
+};
+
+/// `with(sum, v)` is the sum with a vector of elements added to it. Four sums, so that additions
+/// need not wait for each other.
+template <class With>
+VectorSum vector_sum(const float* x, std::size_t n, const With& with) {
   const DF d;
   const std::size_t step = hn::Lanes(d);
   auto a = hn::Zero(d);
@@ -156,16 +165,21 @@ double sum_f32(const float* x, std::size_t n) {
   auto e = a;
   std::size_t i = 0;
   for (; i + 4 * step <= n; i += 4 * step) {
-    a = hn::Add(a, hn::LoadU(d, x + i));
-    b = hn::Add(b, hn::LoadU(d, x + i + step));
-    c = hn::Add(c, hn::LoadU(d, x + i + 2 * step));
-    e = hn::Add(e, hn::LoadU(d, x + i + 3 * step));
+    a = with(a, hn::LoadU(d, x + i));
+    b = with(b, hn::LoadU(d, x + i + step));
+    c = with(c, hn::LoadU(d, x + i + 2 * step));
+    e = with(e, hn::LoadU(d, x + i + 3 * step));
   }
-  for (; i + step <= n; i += step) a = hn::Add(a, hn::LoadU(d, x + i));
+  for (; i + step <= n; i += step) a = with(a, hn::LoadU(d, x + i));
   HWY_ALIGN float parts[most_lanes];
   hn::Store(hn::Add(hn::Add(a, b), hn::Add(c, e)), d, parts);
-  double sum = 0;
-  for (std::size_t k = 0; k < step; ++k) sum += double{parts[k]};
+  VectorSum out{0, i};
+  for (std::size_t k = 0; k < step; ++k) out.sum += double{parts[k]};
+  return out;
+}
+
+double sum_f32(const float* x, std::size_t n) {
+  auto [sum, i] = vector_sum(x, n, [](auto all, auto v) HWY_ATTR { return hn::Add(all, v); });
   for (; i < n; ++i) sum += double{x[i]};
   return sum;
 }
@@ -178,31 +192,12 @@ double sum_squares_in_double(const float* x, std::size_t n) {
 }
 
 double sum_squares_f32(const float* x, std::size_t n) {
-  const DF d;
-  const std::size_t step = hn::Lanes(d);
-  auto a = hn::Zero(d);
-  auto b = a;
-  auto c = a;
-  auto e = a;
-  const auto take = [&](auto& sum, std::size_t at) HWY_ATTR {
-    const auto v = hn::LoadU(d, x + at);
-    sum = hn::MulAdd(v, v, sum);
-  };
-  std::size_t i = 0;
-  for (; i + 4 * step <= n; i += 4 * step) {
-    take(a, i);
-    take(b, i + step);
-    take(c, i + 2 * step);
-    take(e, i + 3 * step);
-  }
-  for (; i + step <= n; i += step) take(a, i);
-  HWY_ALIGN float parts[most_lanes];
-  hn::Store(hn::Add(hn::Add(a, b), hn::Add(c, e)), d, parts);
-  double sum = sum_squares_in_double(x + i, n - i);
-  for (std::size_t k = 0; k < step; ++k) sum += double{parts[k]};
+  const auto [sum, taken] =
+      vector_sum(x, n, [](auto all, auto v) HWY_ATTR { return hn::MulAdd(v, v, all); });
+  const double all = sum + sum_squares_in_double(x + taken, n - taken);
   // Squares too large for a float made an infinity, those too small were lost: of little weight
   // beside a sum like this.
-  return sum > 0x1p-60 && sum < 0x1p127 ? sum : sum_squares_in_double(x, n);
+  return all > 0x1p-60 && all < 0x1p127 ? all : sum_squares_in_double(x, n);
 }
 
 std::uint32_t sum_u32(const std::uint32_t* x, std::size_t n) {
