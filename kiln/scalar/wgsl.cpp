@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "kiln/scalar/cancelling.hpp"
 #include "kiln/scalar/opcode_table.hpp"
 #include "kiln/support/error.hpp"
 
@@ -94,38 +95,18 @@ class Printer {
     return text(node, wanted);
   }
 
-  /// Whether `id` is the float operation `op` of nothing but `of`.
-  [[nodiscard]] bool is_op_of(std::int32_t id, Opcode op, std::int32_t of) const {
-    const ExprGraph::Node& node = body_.graph->node(id);
-    return node.op == op && node.args[0] == of;
-  }
-
-  /// How a float operation is printed. What cancels on paper does not where an operand is NaN or
-  /// infinite, but compilers take it to: x - x, x / x and the like go by the bits.
-  [[nodiscard]] std::string_view cancelling(const ExprGraph::Node& node) const {
-    const std::int32_t a = node.args[0];
-    const std::int32_t b = node.args[1];
+  /// Whether a float operation's operand is hidden from compilers. They do algebra that does not
+  /// hold for NaN and infinity, nor for rounding: with what both operands have in common, and with
+  /// zeros. One operand is enough.
+  [[nodiscard]] bool hides(const ExprGraph::Node& node, std::size_t slot) const {
     const auto is_zero = [&](std::int32_t id) {
       const ExprGraph::Node& operand = body_.graph->node(id);
       return operand.op == Opcode::constant && operand.value == 0;
     };
-    switch (node.op) {
-      case Opcode::sub:
-        return a == b ? "kiln_minus_itself($a)" : row(node.op).wgsl;
-      case Opcode::add:
-        if (is_op_of(b, Opcode::neg, a)) return "kiln_minus_itself($a)";
-        return is_op_of(a, Opcode::neg, b) ? "kiln_minus_itself($b)" : row(node.op).wgsl;
-      case Opcode::div:
-        return a == b ? "kiln_by_itself($a)" : row(node.op).wgsl;
-      case Opcode::mul:
-        if (a == b && body_.graph->node(a).op == Opcode::sqrt) return "kiln_square($a)";
-        return is_zero(a) || is_zero(b) ? "kiln_times_zero($a, $b)" : row(node.op).wgsl;
-      case Opcode::equal:
-      case Opcode::less_equal:
-        return a == b ? "kiln_is_number($a)" : row(node.op).wgsl;
-      default:
-        return row(node.op).wgsl;
-    }
+    const bool arithmetic = node.op == Opcode::add || node.op == Opcode::sub ||
+                            node.op == Opcode::mul || node.op == Opcode::div;
+    if (arithmetic && is_zero(node.args[slot])) return true;
+    return slot + 1 == operands(node).size() && may_cancel(*body_.graph, node);
   }
 
   std::string text(const ExprGraph::Node& node, DType dtype) {
@@ -135,7 +116,7 @@ class Printer {
                                                                : dtype);
     std::string out =
         node.op == Opcode::cast ? cast_text(meet, node.dtype, operand(node.args[0], meet)) : "";
-    const std::string_view pattern = is_float(meet) ? cancelling(node) : row(node.op).wgsl;
+    const std::string_view pattern = row(node.op).wgsl;
     for (std::size_t i = 0; i < pattern.size(); ++i) {
       if (pattern[i] != '$') {
         out += pattern[i];
@@ -147,7 +128,10 @@ class Printer {
       } else {
         const auto slot = static_cast<std::size_t>(what - 'a');
         const bool condition = node.op == Opcode::select && slot == 0;
-        out += operand(node.args[slot], condition ? DType::boolean : meet);
+        const std::string value = operand(node.args[slot], condition ? DType::boolean : meet);
+        const bool hidden = is_float(meet) && hides(node, slot);
+        if (hidden) out_.helpers.emplace(wgsl_hide);
+        out += hidden ? fmt::format("{}({})", wgsl_hide, value) : value;
       }
     }
     if (out.starts_with("kiln_")) out_.helpers.insert(out.substr(0, out.find('(')));

@@ -21,6 +21,10 @@ std::string wgsl_store(DType from, DType to, std::string_view value);
 /// (Compilers replace f32(f16(value)) by the value itself.)
 std::string wgsl_rounded(DType dtype, std::string_view value, std::set<std::string>& helpers);
 
+/// A helper that reads `params.kiln_zero`, a u32 that is 0 and that no compiler knows to be: a
+/// kernel that calls it declares that.
+inline constexpr std::string_view wgsl_hide = "kiln_hide";
+
 /// A printed body: statements that define temporaries, then an expression for each root.
 struct WgslBody {
   std::string statements;

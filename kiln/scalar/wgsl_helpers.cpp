@@ -62,33 +62,12 @@ const std::map<std::string, Helper>& helpers() {
           "  return select(x, 0.0f, (bitcast<u32>(gate) & 0x7fffffffu) == 0u);\n"
           "}\n",
           {}}},
-        // x - x, x / x and 0 * x by the bits of x: NaN where it is NaN or infinite.
-        {"kiln_minus_itself",
-         {"fn kiln_minus_itself(x: f32) -> f32 {\n"
-          "  let size = bitcast<u32>(x) & 0x7fffffffu;\n"
-          "  return bitcast<f32>(select(0u, 0x7fc00000u, size >= 0x7f800000u));\n"
+        // The same number, of which compilers know nothing: what they do with floats does not see
+        // through a number of the launch's.
+        {std::string(wgsl_hide),
+         {"fn kiln_hide(x: f32) -> f32 { return bitcast<f32>(bitcast<u32>(x) ^ params.kiln_zero); "
           "}\n",
           {}}},
-        {"kiln_by_itself",
-         {"fn kiln_by_itself(x: f32) -> f32 {\n"
-          "  let size = bitcast<u32>(x) & 0x7fffffffu;\n"
-          "  return bitcast<f32>(select(0x3f800000u, 0x7fc00000u, size == 0u || size >= "
-          "0x7f800000u));\n"
-          "}\n",
-          {}}},
-        {"kiln_times_zero",
-         {"fn kiln_times_zero(a: f32, b: f32) -> f32 {\n"
-          "  let size = max(bitcast<u32>(a) & 0x7fffffffu, bitcast<u32>(b) & 0x7fffffffu);\n"
-          "  let sign = (bitcast<u32>(a) ^ bitcast<u32>(b)) & 0x80000000u;\n"
-          "  return bitcast<f32>(select(sign, 0x7fc00000u, size >= 0x7f800000u));\n"
-          "}\n",
-          {}}},
-        // Of a square root: compilers take sqrt(x) * sqrt(x) for |x|, which is not NaN below 0.
-        {"kiln_square",
-         {"fn kiln_square(x: f32) -> f32 { return select(x * x, x, kiln_is_nan(x)); }\n",
-          {"kiln_is_nan"}}},
-        {"kiln_is_number",
-         {"fn kiln_is_number(x: f32) -> bool { return !kiln_is_nan(x); }\n", {"kiln_is_nan"}}},
         // Of |x|, with the sign put back: a polynomial near 0 and exp elsewhere; single precision
         // coefficients from the Cephes library's tanhf.
         {"kiln_tanh",

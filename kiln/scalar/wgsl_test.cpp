@@ -36,18 +36,91 @@ TEST(Wgsl, ABodyIsOneStatementAnOperation) {
 }
 
 TEST(Wgsl, SharedSubexpressionsArePrintedOnce) {
-  EXPECT_EQ(text_of([](Expr x) { return exp(x) * exp(x); }),
-            "  let t1 = exp(x);\n  let t2 = (t1 * t1);\nt2");
+  EXPECT_EQ(text_of([](Expr x) { return tanh(x) * tanh(x); }),
+            "  let t1 = kiln_tanh(x);\n  let t2 = (t1 * t1);\nt2");
 }
 
-TEST(Wgsl, WhatCancelsOnPaperGoesByTheBits) {
-  EXPECT_EQ(text_of([](Expr x) { return x - x; }), "  let t1 = kiln_minus_itself(x);\nt1");
-  EXPECT_EQ(text_of([](Expr x) { return x / x; }), "  let t1 = kiln_by_itself(x);\nt1");
-  EXPECT_EQ(text_of([](Expr x) { return x * 0; }), "  let t2 = kiln_times_zero(x, 0f);\nt2");
-  EXPECT_EQ(text_of([](Expr x) { return x == x; }), "  let t1 = kiln_is_number(x);\nt1");
-  EXPECT_EQ(text_of([](Expr x) { return x + -x; }),
-            "  let t1 = (-x);\n  let t2 = kiln_minus_itself(x);\nt2");
+/// Whether an operand of the last operation is hidden from compilers.
+template <class F>
+bool hidden(F f, DType input = DType::f32) {
+  const auto body = body_of(f);
+  const std::vector<DType> inputs(static_cast<std::size_t>(body->inputs), input);
+  const WgslBody out = print(*body, inputs);
+  const bool called = out.statements.find("kiln_hide(") != std::string::npos;
+  EXPECT_EQ(out.helpers.contains("kiln_hide"), called);
+  const std::string last = out.statements.substr(out.statements.rfind("  let "));
+  EXPECT_EQ(called, last.find("kiln_hide(") != std::string::npos) << out.statements;
+  return called;
+}
+
+TEST(Wgsl, WhatCancelsOnPaperIsHidden) {
+  EXPECT_EQ(text_of([](Expr x) { return x - x; }), "  let t1 = (x - kiln_hide(x));\nt1");
+  EXPECT_EQ(text_of([](Expr x) { return x * 0; }), "  let t2 = (x * kiln_hide(0f));\nt2");
+  EXPECT_EQ(text_of([](Expr x) { return x == x; }), "  let t1 = (x == kiln_hide(x));\nt1");
+  EXPECT_EQ(text_of([](Expr x) { return log(exp(x)); }),
+            "  let t1 = exp(x);\n  let t2 = log(kiln_hide(t1));\nt2");
   EXPECT_EQ(text_of([](Expr x) { return x - x; }, DType::i32), "  let t1 = (x - x);\nt1");
+}
+
+TEST(Wgsl, SumsWithACommonTermAreHidden) {
+  EXPECT_TRUE(hidden([](Expr x) { return x + -x; }));
+  EXPECT_TRUE(hidden([](Expr x, Expr a, Expr b) { return (x + a) - (x + b); }));
+  EXPECT_TRUE(hidden([](Expr x, Expr a, Expr b) { return (a - x) + (b + x); }));
+  EXPECT_TRUE(hidden([](Expr x, Expr a) { return a - (x + (1 - a)); }));
+  EXPECT_TRUE(hidden([](Expr x, Expr a, Expr b) { return x * a - x * b; }));
+  EXPECT_TRUE(hidden([](Expr x, Expr a) { return x / a + x; }));
+  EXPECT_TRUE(hidden([](Expr x) { return (x + 1e8) - 1e8; }));
+  EXPECT_TRUE(hidden([](Expr x, Expr a) { return x + a < x; }));
+  EXPECT_TRUE(hidden([](Expr x, Expr a) { return x <= a - x; }));
+  EXPECT_TRUE(hidden([](Expr x, Expr a) { return log(x) - log(a); }));
+  EXPECT_TRUE(hidden([](Expr x) { return x + 0; }));
+  EXPECT_TRUE(hidden([](Expr x, Expr y) { return (x + y) - x; }, DType::f16));
+}
+
+TEST(Wgsl, ProductsWithACommonFactorAreHidden) {
+  EXPECT_TRUE(hidden([](Expr x) { return x / x; }));
+  EXPECT_TRUE(hidden([](Expr x, Expr y) { return x * y / y; }));
+  EXPECT_TRUE(hidden([](Expr x, Expr y) { return x / y * y; }));
+  EXPECT_TRUE(hidden([](Expr x, Expr y) { return y / (x * y); }));
+  EXPECT_TRUE(hidden([](Expr x, Expr y) { return (x + y) / (x + y); }));
+  EXPECT_TRUE(hidden([](Expr x) { return sqrt(x) * sqrt(x); }));
+  EXPECT_TRUE(hidden([](Expr x) { return x / sqrt(x); }));
+  EXPECT_TRUE(hidden([](Expr x, Expr y) { return sqrt(x) * rsqrt(y); }));
+  EXPECT_TRUE(hidden([](Expr x, Expr y) { return exp(x) * exp(y); }));
+  EXPECT_TRUE(hidden([](Expr x) { return x * 1e30 * 1e-30; }));
+  EXPECT_TRUE(hidden([](Expr x) { return 0 / x; }));
+}
+
+TEST(Wgsl, FunctionsOfTheirInversesAreHidden) {
+  EXPECT_TRUE(hidden([](Expr x) { return log(exp(x)); }));
+  EXPECT_TRUE(hidden([](Expr x) { return exp(log(x)); }));
+  EXPECT_TRUE(hidden([](Expr x, Expr y) { return exp(y * log(x)); }));
+  EXPECT_TRUE(hidden([](Expr x) { return sqrt(exp(x)); }));
+  EXPECT_TRUE(hidden([](Expr x) { return sqrt(x * x); }));
+  EXPECT_TRUE(hidden([](Expr x, Expr y) { return rsqrt(-(x * y * x)); }));
+}
+
+TEST(Wgsl, WhatHasNothingInCommonIsPrintedAsItIs) {
+  EXPECT_FALSE(hidden([](Expr x, Expr y, Expr z) { return x * y + z; }));
+  EXPECT_FALSE(hidden([](Expr x, Expr y, Expr z) { return (x - y) / z; }));
+  EXPECT_FALSE(hidden([](Expr x) { return x * x * x; }));
+  EXPECT_FALSE(hidden([](Expr x) { return x * sigmoid(x); }));
+  EXPECT_FALSE(hidden([](Expr x) { return ((0.5 * x + 2) * x + 3) * x + 4; }));
+  EXPECT_FALSE(hidden([](Expr x, Expr y) { return sqrt(x * x + y * y); }));
+  EXPECT_FALSE(hidden([](Expr x, Expr y) { return max(x, y) - min(x, y); }));
+  EXPECT_FALSE(hidden([](Expr x, Expr y) { return select(x < y, x + 1, y + 2); }));
+  EXPECT_FALSE(hidden([](Expr x) { return 1 / (1 + exp(-x)); }));
+  EXPECT_FALSE(hidden([](Expr x, Expr y) { return x + y - 2 * cast(x < y, DType::f32); }));
+}
+
+TEST(Wgsl, ALongChainIsLookedAtInNoTimeToSpeakOf) {
+  const auto body = body_of([](Expr x, Expr y) {
+    Expr sum = x;
+    for (int i = 0; i < 3000; ++i) sum = sum + y;
+    return sum;
+  });
+  const WgslBody out = print(*body, {DType::f32, DType::f32});
+  EXPECT_TRUE(out.helpers.contains("kiln_hide"));
 }
 
 TEST(Wgsl, EveryRootHasItsExpression) {

@@ -42,9 +42,10 @@ class Renderer {
     for (const Operand& t : in_) bindings += accessors(t);
     for (const Operand& t : out_) bindings += accessors(t);
     bindings += workgroup_function();
+    const std::string stores = outputs();
+    metadata_.add_zero_for(helpers_);
     const std::string declared = metadata_.declare(limits_, 0, next_binding_, result_.id);
     bindings = declared + bindings;
-    const std::string stores = outputs();
     std::set<std::string> helpers = used_helpers(source_);
     helpers.insert(helpers_.begin(), helpers_.end());
 

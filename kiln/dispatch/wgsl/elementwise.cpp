@@ -13,6 +13,7 @@ struct PreparedElementwise : Prepared {
   BodyPtr body;  // keeps the address in the key taken
   BodyTypes types;
   std::uint32_t workgroup = 0;
+  std::size_t words = 0;  ///< of a launch's metadata
 };
 
 /// Appends all that the text depends on.
@@ -37,8 +38,9 @@ std::shared_ptr<const PreparedElementwise> prepare(Runtime& runtime,
   out->body = call.body;
   out->types = infer(call.op, *call.body, dtypes, call.outputs[0].dtype);
   out->workgroup = std::min(256U, runtime.limits().workgroup_invocations);
-  out->kernel = runtime.compile(
-      elementwise_kernel(call, out->types, runtime.limits(), out->workgroup), call.op);
+  const KernelId id = elementwise_kernel(call, out->types, runtime.limits(), out->workgroup);
+  out->words = id.metadata_bytes / 4;
+  out->kernel = runtime.compile(id, call.op);
   return out;
 }
 
@@ -66,7 +68,7 @@ void launch(Runtime& runtime, ElementwiseLaunch call, std::int64_t elements) {
   words.reserve(64);
   each_number(call, prepared->types, elements,
               [&](auto, std::string_view, std::uint32_t word) { words.push_back(word); });
-  words.resize((words.size() + 3) / 4 * 4);
+  words.resize(prepared->words);  // the rest is zeros
   const auto groups =
       ceil_div(elements, std::int64_t{call.view.width} * call.steps * prepared->workgroup);
   runtime.launch(prepared->kernel, bindings, std::as_bytes(std::span(words)),

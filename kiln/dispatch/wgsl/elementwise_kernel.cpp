@@ -18,10 +18,11 @@ class ElementwiseText {
     each_number(call_, types_, 0, [&](auto name, std::string_view type, std::uint32_t word) {
       metadata.add(name(), type, word);
     });
-    const std::string params =
-        metadata.declare(limits, 0, static_cast<std::uint32_t>(id_.bindings.size()), id_);
     std::set<std::string> helpers;
     const std::string body = body_function(helpers);
+    metadata.add_zero_for(helpers);
+    const std::string params =
+        metadata.declare(limits, 0, static_cast<std::uint32_t>(id_.bindings.size()), id_);
     id_.workgroup = {workgroup_, 1, 1};
     id_.trusted = true;  // every index is below a size that the operands were laid out for
     id_.source = fmt::format(

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "kiln/dispatch/words.hpp"
+#include "kiln/scalar/wgsl.hpp"
 
 namespace kiln::dispatch::wgsl {
 
@@ -16,6 +17,10 @@ std::size_t Metadata::add_words(std::span<const std::int64_t> words) {
   const std::size_t first = words_.size();
   for (const std::int64_t w : words) words_.push_back(word_of_size("metadata", w));
   return first;
+}
+
+void Metadata::add_zero_for(const std::set<std::string>& helpers) {
+  zero_ = zero_ || helpers.contains(std::string(wgsl_hide));
 }
 
 std::string Metadata::word(std::size_t index) { return fmt::format("params.kiln_w{}", index); }
@@ -35,6 +40,7 @@ std::string Metadata::declare(const Limits& limits, std::uint32_t group, std::ui
   id.metadata_immediate = id.metadata_bytes <= limits.immediate_bytes;
   std::string text = fmt::format("struct KilnParams {{ {}", members_);
   for (std::size_t i = 0; i < words_.size(); ++i) text += fmt::format("kiln_w{}: u32, ", i);
+  if (zero_) text += "kiln_zero: u32, ";
   if (id.metadata_immediate) return text + "}\nvar<immediate> params: KilnParams;\n";
   id.metadata_group = group;
   id.metadata_binding = binding;
@@ -45,6 +51,7 @@ std::string Metadata::declare(const Limits& limits, std::uint32_t group, std::ui
 std::vector<std::uint32_t> Metadata::values() const {
   std::vector<std::uint32_t> all = named_;
   all.insert(all.end(), words_.begin(), words_.end());
+  if (zero_) all.push_back(0);
   all.resize((all.size() + 3) / 4 * 4);
   return all;
 }

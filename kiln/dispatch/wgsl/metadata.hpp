@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,6 +27,8 @@ class Metadata {
   std::size_t add(std::string_view name, std::string_view type, std::uint32_t word);
   /// Adds words reached by number, not by name; gives the number of the first.
   std::size_t add_words(std::span<const std::int64_t> words);
+  /// Adds `kiln_zero`, the last word, if one of the helpers that the kernel calls reads it.
+  void add_zero_for(const std::set<std::string>& helpers);
   /// A WGSL expression for word `index` of those added by add_words.
   [[nodiscard]] static std::string word(std::size_t index);
   /// One for word `first + d` of `count`, where `d` is a u32 of the kernel's; 0 if there are none.
@@ -34,7 +37,7 @@ class Metadata {
 
   /// How many members there are.
   [[nodiscard]] std::size_t named() const { return named_.size(); }
-  [[nodiscard]] bool empty() const { return named_.empty() && words_.empty(); }
+  [[nodiscard]] bool empty() const { return named_.empty() && words_.empty() && !zero_; }
   /// Declares `params` and says in `id` how it is passed.
   [[nodiscard]] std::string declare(const Limits& limits, std::uint32_t group,
                                     std::uint32_t binding, KernelId& id) const;
@@ -45,6 +48,7 @@ class Metadata {
   std::string members_;
   std::vector<std::uint32_t> named_;
   std::vector<std::uint32_t> words_;
+  bool zero_ = false;
 };
 
 /// Calls sink(name, type, word) for the run-time scalars of a body with those dtypes: PREFIX0,

@@ -20,6 +20,7 @@ struct PreparedReduction : Prepared {
   BodyPtr before;  // keeps the addresses in the key taken
   BodyPtr epilogue;
   ReductionTypes types;
+  std::size_t words = 0;  ///< of a launch's metadata
 };
 
 /// Appends all that the text depends on.
@@ -54,7 +55,9 @@ std::shared_ptr<const PreparedReduction> prepare(Runtime& runtime, const Reducti
     out->epilogue = pass.epilogue->epilogue().body;
     out->types.epilogue = pass.epilogue->types();
   }
-  out->kernel = runtime.compile(reduction_kernel(pass, out->types, runtime.limits()), pass.op);
+  const KernelId id = reduction_kernel(pass, out->types, runtime.limits());
+  out->words = id.metadata_bytes / 4;
+  out->kernel = runtime.compile(id, pass.op);
   return out;
 }
 
@@ -78,14 +81,14 @@ std::vector<std::uint32_t> words_of(const ReductionPass& pass, const ReductionTy
     const std::vector<std::uint32_t> more = pass.epilogue->words(types.epilogue);
     words.insert(words.end(), more.begin(), more.end());
   }
-  words.resize((words.size() + 3) / 4 * 4);
   return words;
 }
 
 void launch(Runtime& runtime, const ReductionPass& pass) {
   const auto prepared = KernelCache::of(runtime).find_or<PreparedReduction>(
       key_of(pass), [&] { return prepare(runtime, pass); });
-  const std::vector<std::uint32_t> words = words_of(pass, prepared->types);
+  std::vector<std::uint32_t> words = words_of(pass, prepared->types);
+  words.resize(prepared->words);  // the rest is zeros
   const std::int64_t jobs = pass.kept.count() * pass.splits;
   const bool rows = pass.variant == Variant::rows;
   const std::int64_t groups = ceil_div(jobs, rows ? pass.workgroup / pass.lanes : pass.workgroup);

@@ -28,9 +28,10 @@ class ReductionText {
       metadata.add(name(), type, word);
     });
     if (pass_.epilogue != nullptr) pass_.epilogue->add_numbers(metadata, types_.epilogue);
+    const std::string functions = value() + item_type() + place() + load("load", "", "") + store();
+    metadata.add_zero_for(helpers_);
     const std::string params =
         metadata.declare(limits, 0, static_cast<std::uint32_t>(id_.bindings.size()), id_);
-    const std::string functions = value() + item_type() + place() + load("load", "", "") + store();
     const std::string declarations = arrays + params + wgsl_helpers(helpers_) + functions;
     const SourceTemplate source(pass_.variant == Variant::rows ? reduce_rows_wgsl
                                                                : reduce_columns_wgsl);

@@ -244,8 +244,58 @@ TEST(Elementwise, WhatCancelsOnPaperIsNaNWhereAnOperandIsNaNOrInfinite) {
   EXPECT_EQ(nan_at(x / x), ".nnnn.");
   EXPECT_EQ(nan_at(x * 0.0), "..nnn.");
   EXPECT_EQ(nan_at(sqrt(x) * sqrt(x)), "n.n.n.");
+  EXPECT_EQ(nan_at((x + 1.0) - (x + 1.0)), "..nnn.");
+  EXPECT_EQ(nan_at((x + 1.0) - (x + 2.0)), "..nnn.");
+  EXPECT_EQ(nan_at(x * 3.0 / x), ".nnnn.");
+  EXPECT_EQ(nan_at(x / sqrt(x)), "nnnnn.");
+  EXPECT_EQ(nan_at(exp(x) * exp(-x)), "..nnn.");
+  EXPECT_EQ(nan_at(exp(log(x))), "n.n.n.");
   EXPECT_THAT(values(equal(x, x)), ElementsAre(1, 1, 0, 1, 1, 1));
   EXPECT_THAT(values(less_equal(x, x)), ElementsAre(1, 1, 0, 1, 1, 1));
+}
+
+/// Functions in which a compiler may find what cancels, as literals and not as numbers of a launch.
+struct Cancelling {
+  static constexpr std::string_view name = "cancelling";
+  int which;
+  Expr body(Expr x, Expr y) const {
+    switch (which) {
+      case 0:
+        return (x + y) - y;
+      case 1:
+        return (x + 16777216) - 16777216;
+      case 2:
+        return x * 1e30 * 1e-30;
+      case 3:
+        return log(exp(x));
+      case 4:
+        return log(x) + log(y);
+      case 5:
+        return exp(x) / exp(y);
+      case 6:
+        return sqrt(x * x);
+      case 7:
+        return x * y / y;
+      default:
+        return sqrt(exp(x));
+    }
+  }
+};
+
+TEST(Elementwise, NothingIsReassociated) {
+  const float big = 16777216.0F;
+  const auto run = [](int which, float x, float y) {
+    return values(apply(Cancelling{which}, make<float>({x}, {1}), make<float>({y}, {1})))[0];
+  };
+  EXPECT_EQ(run(0, 0.3F, big), 0);
+  EXPECT_EQ(run(1, 0.3F, 0), 0);
+  EXPECT_EQ(run(2, 1e10F, 0), inf);
+  EXPECT_EQ(run(3, 100, 0), inf);
+  EXPECT_NEAR(run(4, 1e30F, 1e30F), 138.155, 1e-3);
+  EXPECT_TRUE(std::isnan(run(5, 100, 99)));
+  EXPECT_EQ(run(6, 1e30F, 0), inf);
+  EXPECT_EQ(run(7, 1e30F, 1e30F), inf);
+  EXPECT_EQ(run(8, 100, 0), inf);
 }
 
 TEST(Elementwise, NaNsStayInGradientsToo) {

@@ -1,5 +1,6 @@
 // The matrix product with an end of its own, and with a fused epilogue behind that.
 #include "kiln/dispatch/kernel_op.hpp"
+#include "kiln/ops/elementwise/elementwise.hpp"
 #include "kiln/ops/matmul/matmul.hpp"
 #include "kiln/ops/test_support.hpp"
 #include "kiln/tensor/apply.hpp"
@@ -62,6 +63,14 @@ TEST(WgslFusedMatmul, ReadsABroadcastBiasWithoutACopy) {
 }
 
 /// (out, out * row > 0) of out = lhs @ rhs + bias.
+TEST(WgslFusedMatmul, NothingCancelsInWhatIsFusedIntoItsStore) {
+  const AnyTensor lhs = test::make<float>({1, INFINITY}, {1, 2, 1});
+  const AnyTensor rhs = test::make<float>({2}, {1, 1, 1});
+  const AnyTensor bias = test::make<float>({3, 3}, {1, 2, 1});
+  const AnyTensor out = apply(MatmulBias{}, lhs, rhs, bias);
+  EXPECT_THAT(values((out + 1.0) - (out + 2.0)), ::testing::ElementsAre(-1, ::testing::IsNan()));
+}
+
 BodyPtr product_and_sign() {
   ExprGraph graph;
   const Expr out = graph.input(0);

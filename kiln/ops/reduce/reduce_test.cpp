@@ -1,5 +1,6 @@
 #include "kiln/ops/reduce/reduce.hpp"
 
+#include "kiln/ops/elementwise/elementwise.hpp"
 #include "kiln/ops/test_support.hpp"
 
 namespace kiln {
@@ -319,6 +320,14 @@ TEST(Reduce, OfZerosTheExtremeHasItsSign) {
       }
     }
   }
+}
+
+// (x + 1) - (x + 2) is -1 on paper, and NaN for an infinity; before and behind the reduction.
+TEST(Reduce, NothingCancelsInItsNeighbours) {
+  const AnyTensor x = make<float>({inf, 1, 2, 3}, {2, 2});
+  EXPECT_THAT(values(sum((x + 1.0) - (x + 2.0), -1)), ElementsAre(::testing::IsNan(), -2));
+  const AnyTensor all = sum(x, -1);
+  EXPECT_THAT(values((all + 1.0) - (all + 2.0)), ElementsAre(::testing::IsNan(), -1));
 }
 
 TEST(Reduce, WhatIsNoExtremeGetsNothingWhateverTheGradient) {
