@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "kiln/dispatch/epilogue.hpp"
-#include "kiln/dispatch/op_table.hpp"
+#include "kiln/dispatch/languages.hpp"
 #include "kiln/dispatch/reduction.hpp"
 #include "kiln/kernel/source_template.hpp"
 
@@ -46,6 +46,15 @@ struct Backend {
                         const FusedEpilogue* epilogue, std::span<const RawTensor> results);
   /// Whether the operation has a rule for this kind of runtime.
   bool (*has_rule)(const OpTable& table);
+  /// The language of rules that need not be asked: functions, and launches by hand.
+  Language language;
+  /// Whether the rule is asked which languages it has kernels in.
+  bool (*asks_rule)(const OpTable& table);
+  /// What it answers. `limits` are those of a device; null: what every device of the kind promises.
+  /// Throws what the rule throws.
+  std::vector<Language> (*languages)(const OpTable& table, const void* op, const Limits* limits,
+                                     std::span<const Described> inputs,
+                                     std::span<const TensorSpec> out) = nullptr;
   /// Runs that rule; see dispatch::run_kernel.
   std::vector<RawTensor> (*run_kernel)(const std::shared_ptr<Runtime>& runtime,
                                        const OpTable& table, const void* op,
@@ -65,5 +74,7 @@ struct Backend {
 
 /// That of the runtime's kind.
 const Backend& backend_of(const Runtime& runtime);
+/// Those of all kinds.
+std::span<const Backend* const> all_backends();
 
 }  // namespace kiln::dispatch

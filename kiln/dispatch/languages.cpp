@@ -7,9 +7,9 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "kiln/dispatch/backend.hpp"
 #include "kiln/dispatch/kernel_cache.hpp"
 #include "kiln/dispatch/operands.hpp"
-#include "kiln/runtime/cpu/cpu_runtime.hpp"
 
 namespace kiln::dispatch {
 namespace {
@@ -46,31 +46,17 @@ class AnsweredLanguages : public RuntimeExtension {
 };
 
 /// `any` where the rule throws: the operation says why when it runs.
-Languages ask(const OpTable& table, const void* op, const Limits& limits,
+Languages ask(const Backend& backend, const OpTable& table, const void* op, const Limits* limits,
               std::span<const Described> inputs, std::span<const TensorSpec> out) {
   Languages all = 0;
   try {
-    std::vector<Operand> in;
-    for (std::size_t i = 0; i < inputs.size(); ++i)
-      in.push_back({name_of(table.inputs, i), inputs[i].dtype, inputs[i].layout});
-    for (const auto& launch : table.webgpu_kernel(op, in, operands(table.outputs, out), limits))
-      all |= bit(launch.source.language());
+    for (const Language language : backend.languages(table, op, limits, inputs, out))
+      all |= bit(language);
   } catch (...) {
     return any;
   }
   return all;
 }
-
-/// What every WebGPU adapter promises: to ask a rule on behalf of another runtime.
-constexpr Limits promised{.buffer_bytes = std::uint64_t{256} << 20,
-                          .binding_bytes = std::uint64_t{128} << 20,
-                          .storage_buffers = 8,
-                          .workgroup_bytes = 16384,
-                          .workgroup_invocations = 256,
-                          .workgroup_size = {256, 256, 64},
-                          .workgroups = 65535,
-                          .immediate_bytes = 0,
-                          .offset_alignment = 256};
 
 /// "WGSL or SPIR-V", each once.
 std::string listed(std::span<const Language> languages, std::string_view word) {
@@ -90,19 +76,18 @@ bool accepts(const Runtime& runtime, Language language) {
 }
 
 bool asks_kernel_rule(const OpTable& table, const Runtime& runtime) {
-  return table.webgpu_kernel != nullptr && cpu::host(runtime) == nullptr;
+  return backend_of(runtime).asks_rule(table);
 }
 
 bool has_kernel_for(const OpTable& table, const void* op, Runtime& runtime,
                     std::span<const Described> inputs, std::span<const TensorSpec> out) {
-  if (cpu::host(runtime) != nullptr) return table.cpu_kernel != nullptr;
-  if (table.webgpu_forward != nullptr) return true;  // its launches say what they are
-  if (table.webgpu_kernel == nullptr) return false;
+  const Backend& backend = backend_of(runtime);
+  if (!backend.asks_rule(table)) return backend.has_rule(table);
   static thread_local std::string key;  // its memory is used again
   key.clear();
   append_call(key, table, op, inputs, out);
   const Languages offered = runtime.extension<AnsweredLanguages>().find_or(
-      key, [&] { return ask(table, op, runtime.limits(), inputs, out); });
+      key, [&] { return ask(backend, table, op, &runtime.limits(), inputs, out); });
   return std::ranges::any_of(runtime.languages(),
                              [&](Language language) { return (offered & bit(language)) != 0; });
 }
@@ -111,18 +96,16 @@ std::vector<Language> languages_offered(const OpTable& table, const void* op,
                                         const Runtime& runtime, std::span<const Described> inputs,
                                         std::span<const TensorSpec> out) {
   std::vector<Language> languages;
-  const bool host = cpu::host(runtime) != nullptr;
-  const Languages known = table.webgpu_kernel == nullptr
-                              ? any
-                              : ask(table, op, host ? promised : runtime.limits(), inputs, out);
-  if (known != any) {
+  for (const Backend* backend : all_backends()) {
+    if (!backend->has_rule(table)) continue;
+    const Limits* limits = backend == &backend_of(runtime) ? &runtime.limits() : nullptr;
+    const Languages known =
+        backend->asks_rule(table) ? ask(*backend, table, op, limits, inputs, out) : any;
+    if (known == any) languages.push_back(backend->language);
     for (const Language language : {Language::wgsl, Language::spirv}) {
-      if ((known & bit(language)) != 0) languages.push_back(language);
+      if (known != any && (known & bit(language)) != 0) languages.push_back(language);
     }
-  } else if (table.webgpu_kernel != nullptr || table.webgpu_forward != nullptr) {
-    languages.push_back(Language::wgsl);
   }
-  if (table.cpu_kernel != nullptr) languages.push_back(Language::cpp);
   return languages;
 }
 

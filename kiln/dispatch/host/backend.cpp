@@ -28,6 +28,8 @@ const Backend backend{.most_operands = most_operands,
                       .run_elementwise = run_elementwise,
                       .run_reduction = run_reduction,
                       .has_rule = has_rule,
+                      .language = Language::cpp,
+                      .asks_rule = [](const OpTable&) { return false; },
                       .run_kernel = run_kernel,
                       .takes_epilogue = takes_epilogue};
 

@@ -1,9 +1,43 @@
 #include "kiln/dispatch/wgsl/backend.hpp"
 
+#include "kiln/dispatch/operands.hpp"
+
 namespace kiln::dispatch::wgsl {
 namespace {
 
+/// What every WebGPU adapter has.
+constexpr Limits promised{.buffer_bytes = std::uint64_t{256} << 20,
+                          .binding_bytes = std::uint64_t{128} << 20,
+                          .storage_buffers = 8,
+                          .workgroup_bytes = 16384,
+                          .workgroup_invocations = 256,
+                          .workgroup_size = {256, 256, 64},
+                          .workgroups = 65535,
+                          .immediate_bytes = 0,
+                          .offset_alignment = 256};
+
 std::size_t most_operands(const Runtime& runtime) { return runtime.limits().storage_buffers; }
+
+bool has_rule(const OpTable& table) {
+  return table.webgpu_kernel != nullptr || table.webgpu_forward != nullptr;
+}
+
+bool asks_rule(const OpTable& table) {
+  return table.webgpu_kernel != nullptr && table.webgpu_forward == nullptr;
+}
+
+std::vector<Language> languages(const OpTable& table, const void* op, const Limits* limits,
+                                std::span<const Described> inputs,
+                                std::span<const TensorSpec> out) {
+  std::vector<Operand> in;
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    in.push_back({name_of(table.inputs, i), inputs[i].dtype, inputs[i].layout});
+  std::vector<Language> offered;
+  const auto candidates = table.webgpu_kernel(op, in, operands(table.outputs, out),
+                                              limits == nullptr ? promised : *limits);
+  for (const webgpu::Launch& launch : candidates) offered.push_back(launch.source.language());
+  return offered;
+}
 
 }  // namespace
 
@@ -11,6 +45,9 @@ const Backend backend{.most_operands = most_operands,
                       .run_elementwise = run_elementwise,
                       .run_reduction = run_reduction,
                       .has_rule = has_rule,
+                      .language = Language::wgsl,
+                      .asks_rule = asks_rule,
+                      .languages = languages,
                       .run_kernel = run_kernel,
                       .takes_epilogue = takes_epilogue,
                       .raw_kernel = raw_kernel};

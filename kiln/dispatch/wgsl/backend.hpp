@@ -12,7 +12,6 @@ void run_elementwise(Runtime& runtime, const ElementwiseWork& work);
 void run_reduction(const std::shared_ptr<Runtime>& runtime, const ReductionCall& call,
                    std::span<const RawTensor> inputs, const TensorSpec& out,
                    const FusedEpilogue* epilogue, std::span<const RawTensor> results);
-bool has_rule(const OpTable& table);
 std::vector<RawTensor> run_kernel(const std::shared_ptr<Runtime>& runtime, const OpTable& table,
                                   const void* op, std::span<const RawTensor> inputs,
                                   std::span<const TensorSpec> out, const FusedEpilogue* epilogue);

@@ -203,10 +203,6 @@ std::vector<RawTensor> forward(const OpTable& table, const void* op,
 
 }  // namespace
 
-bool has_rule(const OpTable& table) {
-  return table.webgpu_kernel != nullptr || table.webgpu_forward != nullptr;
-}
-
 std::vector<RawTensor> run_kernel(const std::shared_ptr<Runtime>& runtime, const OpTable& table,
                                   const void* op, std::span<const RawTensor> inputs,
                                   std::span<const TensorSpec> out, const FusedEpilogue* epilogue) {

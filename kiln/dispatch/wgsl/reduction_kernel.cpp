@@ -18,7 +18,7 @@ std::string steps(std::string_view prefix, std::size_t operand, const CoalescedA
 
 class ReductionText {
  public:
-  ReductionText(const ReductionPass& pass, const ReductionTypes& types)
+  ReductionText(const ReductionLaunch& pass, const ReductionTypes& types)
       : pass_(pass), types_(types) {}
 
   KernelId run(const Limits& limits) && {
@@ -113,24 +113,27 @@ class ReductionText {
     if (is_float(pass_.element)) {
       helpers_.insert("kiln_is_nan");
       nan =
-          "  let a_nan = kiln_is_nan(a.value);\n  let b_nan = kiln_is_nan(b.value);\n"
+          "  let a_nan = kiln_is_nan(a.value);\n  let b_nan = "
+          "kiln_is_nan(b.value);\n"
           "  if (a_nan || b_nan) {\n"
           "    if (a_nan && b_nan && b.index < a.index) { return b; }\n"
           "    if (a_nan) { return a; }\n    return b;\n  }\n";
     }
     return fmt::format(
-        "struct Item {{ value: {0}, index: u32 }}\nconst no_index = 0xffffffffu;\n"
+        "struct Item {{ value: {0}, index: u32 }}\nconst no_index = "
+        "0xffffffffu;\n"
         "fn start() -> Item {{ return Item({0}(0), no_index); }}\n"
         "fn combine(a: Item, b: Item) -> Item {{\n"
         "  if (b.index == no_index) {{ return a; }}\n"
         "  if (a.index == no_index) {{ return b; }}\n{1}"
-        "  if (a.value {2} b.value || (a.value == b.value && a.index < b.index)) {{ return a; }}\n"
+        "  if (a.value {2} b.value || (a.value == b.value && a.index < "
+        "b.index)) {{ return a; }}\n"
         "  return b;\n}}\n",
         wgsl_compute_type(pass_.element), nan, pass_.combine == Combine::argmax ? '>' : '<');
   }
 
-  /// What a job knows of each input before it steps through the reduced elements: the fixed
-  /// element, or where the others begin.
+  /// What a job knows of each input before it steps through the reduced
+  /// elements: the fixed element, or where the others begin.
   std::string place() const {
     std::string fields;
     std::string values;
@@ -143,7 +146,8 @@ class ReductionText {
     }
     return fmt::format(
         "struct Place {{ output: u32{} }}\n"
-        "fn place_of(output: u32) -> Place {{\n{}  return Place(output{});\n}}\n",
+        "fn place_of(output: u32) -> Place {{\n{}  return "
+        "Place(output{});\n}}\n",
         fields, coordinates("output", "k", pass_.kept.rank), values);
   }
 
@@ -159,8 +163,8 @@ class ReductionText {
     }
   }
 
-  /// Reads `width` neighbours and combines them to one Item; a norm's elements are squared, with
-  /// that factor before.
+  /// Reads `width` neighbours and combines them to one Item; a norm's elements
+  /// are squared, with that factor before.
   std::string load(std::string_view name, std::string_view parameter,
                    std::string_view factor) const {
     std::string text = coordinates("r", "r", pass_.reduced.rank);
@@ -191,15 +195,17 @@ class ReductionText {
                        parameter, text, all);
   }
 
-  /// The root of a sum of squares. Where squares were too large or too small for f32, they are
-  /// summed once more, scaled: that is rare, so one thread may do it. Sums of sums, so that
-  /// rounding stays small and no loop is long. The scale goes below the root, where no compiler
-  /// moves the power of two past it: the norm may be out of range where the scaled one is not.
+  /// The root of a sum of squares. Where squares were too large or too small
+  /// for f32, they are summed once more, scaled: that is rare, so one thread
+  /// may do it. Sums of sums, so that rounding stays small and no loop is long.
+  /// The scale goes below the root, where no compiler moves the power of two
+  /// past it: the norm may be out of range where the scaled one is not.
   std::string root() const {
     return load("load_scaled", ", factor: f32", " * factor") +
            fmt::format(
                "fn root(at: u32, item: Item) -> f32 {{\n"
-               "  let in_range = bitcast<u32>(item) < 0x7f800000u && item > 0x1p-60f;\n"
+               "  let in_range = bitcast<u32>(item) < 0x7f800000u && item > "
+               "0x1p-60f;\n"
                "  if (in_range) {{ return sqrt(item) * params.scale; }}\n"
                "  let large = item > 1.0f;\n"
                "  let place = place_of(at / params.splits);\n"
@@ -210,11 +216,13 @@ class ReductionText {
                "    var part = start();\n"
                "    let stop = min(r + {0}u, end);\n"
                "    for (; r < stop; r += {1}u) {{\n"
-               "      part += load_scaled(place, r, select(0x1p80f, 0x1p-80f, large));\n"
+               "      part += load_scaled(place, r, select(0x1p80f, 0x1p-80f, "
+               "large));\n"
                "    }}\n"
                "    sum += part;\n"
                "  }}\n"
-               "  return sqrt(sum * params.scale * params.scale) * select(0x1p-80f, 0x1p80f, "
+               "  return sqrt(sum * params.scale * params.scale) * "
+               "select(0x1p-80f, 0x1p80f, "
                "large);\n}}\n",
                64 * pass_.width, pass_.width);
   }
@@ -236,7 +244,7 @@ class ReductionText {
            fmt::format("fn store(at: u32, item: Item) {{ epilogue(at, {}); }}\n", result);
   }
 
-  const ReductionPass& pass_;
+  const ReductionLaunch& pass_;
   const ReductionTypes& types_;
   KernelId id_;
   std::set<std::string> helpers_;
@@ -244,7 +252,7 @@ class ReductionText {
 
 }  // namespace
 
-KernelId reduction_kernel(const ReductionPass& pass, const ReductionTypes& types,
+KernelId reduction_kernel(const ReductionLaunch& pass, const ReductionTypes& types,
                           const Limits& limits) {
   return ReductionText(pass, types).run(limits);
 }
