@@ -12,6 +12,9 @@ function(kiln_compile_options target)
     -Wno-missing-field-initializers  # designated initialisers leave fields to their defaults
     $<$<CXX_COMPILER_ID:GNU>:-Wduplicated-cond -Wduplicated-branches -Wlogical-op -Wno-null-dereference>
     $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict>)  # GCC PR 105651
+  if(CMAKE_UNITY_BUILD)
+    target_compile_options(${target} PRIVATE -Wno-shadow)  # joined sources see each other's local names
+  endif()
   if(KILN_WARNINGS_AS_ERRORS)
     # What GCC's optimiser guesses about bounds stays a warning: it is often wrong about checked code.
     target_compile_options(${target} PRIVATE -Werror
