@@ -106,13 +106,14 @@ void report(benchmark::State& state) {
 
 void number(benchmark::State& state, Links links) {
   Batch batch = std::move(Queue(links, state.range(0)).batch());
-  std::uint64_t id = 0;
   for (auto _ : state) {
+    ++batch.drain;
     batch.values.clear();
+    batch.made.clear();
     batch.params.clear();
     batch.slots.clear();
     batch.form.clear();
-    batch.number(++id);
+    batch.number();
   }
   report(state);
 }
@@ -120,7 +121,8 @@ void number(benchmark::State& state, Links links) {
 void plan(benchmark::State& state, Links links) {
   const Device device = device_for(Mode::lazy);
   Batch batch = std::move(Queue(links, state.range(0)).batch());
-  batch.number(1);
+  batch.drain = 1;
+  batch.number();
   const fusion::FusionLimits limits{.buffers = static_cast<int>(device.limits().storage_buffers)};
   std::size_t blocks = 0;
   for (auto _ : state) {

@@ -163,7 +163,7 @@ struct Tiled {
   webgpu::Launch webgpu_kernel(const Operand& lhs, const Operand& rhs, const Operand& out,
                                const Limits& limits) const {
     Limits gpu = limits;
-    gpu.cpu = false;
+    gpu.software_adapter = false;
     return webgpu::tiled_matmul(lhs, rhs, out, gpu, gradient);
   }
 };
