@@ -54,7 +54,7 @@ struct HoldsNoDefault {
   std::unique_ptr<int> second;
 };
 struct Rules {
-  static constexpr std::string_view name = "rules";
+  [[maybe_unused]] static constexpr std::string_view name = "rules";
   static int output() { return 0; }
   double alpha = 0.5;
   [[nodiscard]] double body() const { return alpha; }

@@ -15,7 +15,7 @@ bool refuses(int which, const AnyTensor& x, const Device& other) {
         (void)permute(x, std::vector<int>(at(x.rank() + 1), 0));
         break;
       case 2:
-        (void)slice(x, 0, -1);
+        (void)slice(x, 0, x.rank() == 0 ? 0 : -1 - x.shape()[0]);
         break;
       case 3:
         (void)(x +
