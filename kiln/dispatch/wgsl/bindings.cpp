@@ -25,7 +25,6 @@ class Renderer {
         out_(out),
         params_(params),
         limits_(limits),
-        epilogue_(epilogue),
         template_(launch.source.text()),
         source_(template_.text()),
         store_(table, launch, in, out[0], epilogue) {}
@@ -223,7 +222,6 @@ class Renderer {
   std::span<const Operand> out_;
   std::span<const Param* const> params_;
   const Limits& limits_;
-  const EpilogueCode* epilogue_;
   SourceTemplate template_;
   std::string_view source_;
   KernelStore store_;
