@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "kiln/autodiff/gradients.hpp"
 #include "kiln/autodiff/node.hpp"
 #include "kiln/dispatch/elementwise.hpp"
@@ -9,7 +11,8 @@
 
 namespace kiln {
 
-const Device& AnyTensor::device() const {
+Device AnyTensor::device() && { return std::as_const(*this).device(); }
+const Device& AnyTensor::device() const& {
   if (!device_) throw Error("tensor: this is an empty handle; assign a tensor to it first");
   return *device_;
 }

@@ -46,14 +46,24 @@ class Tensor<any_rank> {
   /// An empty handle: everything except assignment and destruction throws.
   Tensor() = default;
   Tensor(Value value, Device device) : value_(std::move(value)), device_(std::move(device)) {}
+  Tensor(const Tensor&) = default;
+  Tensor(Tensor&&) = default;
+  // Only to a variable: x[0] = y would not change x.
+  Tensor& operator=(const Tensor&) & = default;
+  Tensor& operator=(Tensor&&) & = default;
+  ~Tensor() = default;
 
-  [[nodiscard]] const Shape& shape() const { return value().shape(); }
+  // Of a temporary they are copies: for (auto n : (x + y).shape()) is right.
+  [[nodiscard]] const Shape& shape() const& { return value().shape(); }
+  [[nodiscard]] Shape shape() && { return value().shape(); }
   [[nodiscard]] int rank() const { return value().shape().rank(); }
   /// The size along `axis`; negative axes count from the end.
   [[nodiscard]] std::int64_t dim(Integer axis) const { return value().shape()[axis]; }
   [[nodiscard]] DType dtype() const { return value().dtype(); }
-  [[nodiscard]] const TensorSpec& spec() const { return value().spec(); }
-  [[nodiscard]] const Device& device() const;
+  [[nodiscard]] const TensorSpec& spec() const& { return value().spec(); }
+  [[nodiscard]] TensorSpec spec() && { return value().spec(); }
+  [[nodiscard]] const Device& device() const&;
+  [[nodiscard]] Device device() &&;
 
   /// All elements in row-major order. Waits. T must be the element type: float, float16,
   /// std::int32_t, std::uint32_t or bool. Throws DTypeError if it is another.

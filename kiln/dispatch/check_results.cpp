@@ -25,8 +25,12 @@ void check_spec(const MadeBy& by, std::size_t i, const TensorSpec& got,
 }
 
 void check_usable(const MadeBy& by, std::size_t i, const std::shared_ptr<Runtime>& runtime,
-                  const RawTensor& result) {
-  const auto gave = [&] { return fmt::format("{}: {} gave ", output(by, i), by.rule); };
+                  const RawTensor& result, const TensorSpec* promised) {
+  const auto gave = [&] {
+    if (promised == nullptr) return fmt::format("{}: {} gave ", output(by, i), by.rule);
+    return fmt::format("{} is {} by the output rule, but {} gave ", output(by, i),
+                       to_string(*promised), by.rule);
+  };
   if (result.buffer == nullptr) throw KernelError(gave() + "an empty handle");
   if (result.runtime != runtime) throw DeviceError(gave() + "a tensor of another device");
   require_inside([&] { return gave() + "a tensor"; }, result);
@@ -39,7 +43,7 @@ void check_results(const MadeBy& by, const std::shared_ptr<Runtime>& runtime,
                                  promised.size(), by.rule, results.size()));
   }
   for (std::size_t i = 0; i < promised.size(); ++i) {
-    check_usable(by, i, runtime, results[i]);
+    check_usable(by, i, runtime, results[i], &promised[i]);
     check_spec(by, i, results[i].spec(), promised[i]);
   }
 }

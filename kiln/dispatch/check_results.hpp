@@ -19,7 +19,7 @@ void check_spec(const MadeBy& by, std::size_t i, const TensorSpec& got, const Te
 /// Throws KernelError for an empty handle, DeviceError for a tensor of another device, and
 /// ShapeError for one that lies outside of its buffer.
 void check_usable(const MadeBy& by, std::size_t i, const std::shared_ptr<Runtime>& runtime,
-                  const RawTensor& result);
+                  const RawTensor& result, const TensorSpec* promised = nullptr);
 /// Both, for all results. Throws also where there are not as many results as promised.
 void check_results(const MadeBy& by, const std::shared_ptr<Runtime>& runtime,
                    std::span<const RawTensor> results, std::span<const TensorSpec> promised);

@@ -12,10 +12,11 @@
 namespace kiln::dispatch {
 
 std::uint32_t word_of(std::string_view op, double value, DType dtype) {
-  if (!is_float(dtype) && dtype != DType::boolean) {
+  if (!is_float(dtype)) {
     const double low = dtype == DType::i32 ? std::numeric_limits<std::int32_t>::min() : 0;
-    const double high = dtype == DType::i32 ? std::numeric_limits<std::int32_t>::max()
-                                            : std::numeric_limits<std::uint32_t>::max();
+    const double high = dtype == DType::boolean ? 1
+                        : dtype == DType::i32   ? std::numeric_limits<std::int32_t>::max()
+                                                : std::numeric_limits<std::uint32_t>::max();
     if (value != std::trunc(value) || value < low || value > high) {
       throw DTypeError(fmt::format("{}: the number {} is no {}; cast the tensor first", op, value,
                                    to_string(dtype)));

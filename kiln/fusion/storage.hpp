@@ -69,6 +69,7 @@ struct QueuedOp {
   std::vector<StoragePtr> out;
   std::thread::id by = std::this_thread::get_id();  ///< who queued it
   std::int32_t first_out = -1;  ///< the number of its first result; the others follow
+  std::uint8_t left = 0;        ///< drains that left it to the thread that queued it
   Fate fate = Fate::dropped;    ///< at the drain that looked at it last
   bool waits = false;           ///< then: whether it reads what another drain makes
 };

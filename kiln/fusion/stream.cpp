@@ -78,11 +78,23 @@ Value Stream::view(std::string_view op, const Value& value, const Layout& layout
 
 void Stream::settle(const Storage& storage) {
   if (storage.queued()) {
-    drain({.needed = &storage});
+    // What must wait for another drain may hold up what it shares a drain with: so it comes after.
+    if (busy()) drain({});
+    if (storage.queued()) drain({.needed = &storage});
     storage.wait();
   }
   if (storage.state.load(std::memory_order_acquire) == Storage::State::failed)
     std::rethrow_exception(storage.error);
+}
+
+bool Stream::busy() {
+  const std::lock_guard lock(queue_mutex_);
+  return !running_.empty();
+}
+
+void Stream::flush() {
+  if (busy()) drain({.all = true, .ready = true});
+  drain({.all = true});
 }
 
 void Stream::finish() {
@@ -180,7 +192,10 @@ std::size_t Stream::look(std::uint64_t drain, const Wanted& wanted) {
   if (!running_.empty()) look_for_waits();
   std::size_t stay = 0;
   for (QueuedOp& op : std::views::reverse(queue_)) {
-    bool runs = wanted.all || (op.by == own && (running_.empty() || !op.waits));
+    const bool waits = !running_.empty() && op.waits;
+    // What has been left to its thread for long holds memory, or the thread has ended.
+    bool runs = (wanted.all && !(wanted.ready && waits)) ||
+                ((op.by == own || op.left >= most_left) && !waits);
     bool needed = false;
     for (const StoragePtr& out : op.out) {
       const bool asked = out->asked == drain;  // by a later operation
@@ -193,6 +208,7 @@ std::size_t Stream::look(std::uint64_t drain, const Wanted& wanted) {
                       : QueuedOp::Fate::stays;
     if (!needed) continue;
     stay += runs ? 0 : 1;
+    if (!runs && op.left < most_left) ++op.left;
     for (const QueuedOp::Input& in : op.in) {
       Storage& read = *in.storage;
       const bool asked = std::exchange(read.asked, drain) == drain;

@@ -41,7 +41,7 @@ class Stream final : public RuntimeExtension {
 
   /// Runs all that is queued now, whoever queued it. An error is kept with the results that it
   /// affects. Throws Error if a rule calls it while the queue runs.
-  void flush() override { drain({.all = true}); }
+  void flush() override;
   /// The same, and waits for what other threads run.
   void finish() override;
   /// Computes `storage`, or waits for the thread that does. Throws the error of computing it, if
@@ -53,6 +53,8 @@ class Stream final : public RuntimeExtension {
 
   /// The queue runs when it has so many operations, or so many bytes of results.
   static constexpr std::size_t most_queued = 1024;
+  /// After so many drains that left it to its thread an operation runs with whoever reads next.
+  static constexpr std::uint8_t most_left = 16;
   static constexpr std::uint64_t most_queued_bytes = std::uint64_t{16} << 30;
   /// The most memory for plans and their forms; those used last are kept. A plan takes about 2 KB
   /// for each operation.
@@ -73,9 +75,11 @@ class Stream final : public RuntimeExtension {
   /// to wait for no other drain, and what those read.
   struct Wanted {
     bool all = false;
+    bool ready = false;  ///< of all, what waits for no other drain
     const Storage* needed = nullptr;
   };
   void drain(const Wanted& wanted);
+  [[nodiscard]] bool busy();
   std::size_t take(Batch& batch, const Wanted& wanted);
   void look_for_waits();
   std::size_t look(std::uint64_t drain, const Wanted& wanted);

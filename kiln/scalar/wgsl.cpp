@@ -84,7 +84,9 @@ class Printer {
 
  private:
   [[nodiscard]] std::string param(const ExprGraph::Node& node) const {
-    return fmt::format("{}{}", param_prefix_, node.args[0]);
+    const std::string name = fmt::format("{}{}", param_prefix_, node.args[0]);
+    const bool is_bool = types_.params[static_cast<std::size_t>(node.args[0])] == DType::boolean;
+    return is_bool ? wgsl_load(DType::boolean, name) : name;
   }
 
   std::string operand(std::int32_t id, DType wanted) {

@@ -21,6 +21,14 @@ struct LessEqual {
   static constexpr std::string_view name = "less_equal";
   static Expr body(Expr a, Expr b) { return a <= b; }
 };
+struct Greater {
+  static constexpr std::string_view name = "greater";
+  static Expr body(Expr a, Expr b) { return a > b; }
+};
+struct GreaterEqual {
+  static constexpr std::string_view name = "greater_equal";
+  static Expr body(Expr a, Expr b) { return a >= b; }
+};
 struct EqualNumber {
   static constexpr std::string_view name = "equal";
   Param b;
@@ -93,8 +101,10 @@ AnyTensor equal(const AnyTensor& a, const AnyTensor& b) { return apply(Equal{}, 
 AnyTensor not_equal(const AnyTensor& a, const AnyTensor& b) { return apply(NotEqual{}, a, b); }
 AnyTensor less(const AnyTensor& a, const AnyTensor& b) { return apply(Less{}, a, b); }
 AnyTensor less_equal(const AnyTensor& a, const AnyTensor& b) { return apply(LessEqual{}, a, b); }
-AnyTensor greater(const AnyTensor& a, const AnyTensor& b) { return less(b, a); }
-AnyTensor greater_equal(const AnyTensor& a, const AnyTensor& b) { return less_equal(b, a); }
+AnyTensor greater(const AnyTensor& a, const AnyTensor& b) { return apply(Greater{}, a, b); }
+AnyTensor greater_equal(const AnyTensor& a, const AnyTensor& b) {
+  return apply(GreaterEqual{}, a, b);
+}
 AnyTensor equal(const AnyTensor& a, Number b) { return apply(EqualNumber{{b}}, a); }
 AnyTensor not_equal(const AnyTensor& a, Number b) { return apply(NotEqualNumber{{b}}, a); }
 AnyTensor less(const AnyTensor& a, Number b) { return apply(LessNumber{{b}}, a); }

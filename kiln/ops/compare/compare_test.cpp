@@ -226,5 +226,23 @@ TEST(Compare, CastsBetweenFloatsAreDifferentiable) {
   EXPECT_FALSE(greater(x, 0).tracked());
 }
 
+TEST(Compare, BoolsCompareWithTheNumbersZeroAndOne) {
+  const AnyTensor b = tensor({true, false, true}, {3}, test::device());
+  EXPECT_THAT(values(b == 1), ElementsAre(1, 0, 1));
+  EXPECT_THAT(values(b != 0), ElementsAre(1, 0, 1));
+  EXPECT_THAT(values(where(b, b, 1)), ElementsAre(1, 1, 1));
+  EXPECT_THAT(message_of<DTypeError>([&] { test::evaluate(b == 2); }),
+              HasSubstr("equal: the number 2 is no bool"));
+  EXPECT_THAT(message_of<DTypeError>([&] { test::evaluate(where(b, b, NAN)); }),
+              HasSubstr("is no bool"));
+}
+
+TEST(Compare, ErrorsNameTheFunctionThatWasCalled) {
+  EXPECT_THAT(message_of<ShapeError>([] { (void)greater(make_wave({3}), make_wave({2})); }),
+              AllOf(HasSubstr("greater: "), HasSubstr("([3], [2])")));
+  EXPECT_THAT(message_of<ShapeError>([] { (void)greater_equal(make_wave({3}), make_wave({2})); }),
+              AllOf(HasSubstr("greater_equal: "), HasSubstr("([3], [2])")));
+}
+
 }  // namespace
 }  // namespace kiln

@@ -218,11 +218,6 @@ void detail::refuse_ragged(std::size_t expected, std::size_t got) {
       fmt::format("tensor: lists at one depth must have one length, got {} and {}", expected, got));
 }
 
-AnyTensor tensor(const std::vector<bool>& values, const Shape& shape, const Device& device) {
-  const std::vector<unsigned char> bools(values.begin(), values.end());
-  return detail::upload(bools.data(), bools.size(), {shape, DType::boolean}, device);
-}
-
 AnyTensor from_raw(const RawTensor& raw) {
   if (raw.buffer == nullptr || raw.runtime == nullptr)
     throw Error("from_raw: the tensor is an empty handle");
@@ -264,6 +259,10 @@ AnyTensor random_uniform(const Shape& shape, Seed seed, const Interval& interval
 
 AnyTensor random_normal(const Shape& shape, Seed seed, const Normal& normal, DType dtype,
                         const Device& device) {
+  if (std::isnan(normal.mean) || std::isnan(normal.deviation)) {
+    throw Error(fmt::format("random_normal: the mean {} and the deviation {} must be numbers",
+                            double{normal.mean}, double{normal.deviation}));
+  }
   constexpr double inf = std::numeric_limits<double>::infinity();
   return apply(
       Random{

@@ -76,10 +76,13 @@ AnyTensor tensor(std::span<const T> values, const Shape& shape,
 template <class T>
 AnyTensor tensor(const std::vector<T>& values, const Shape& shape,
                  const Device& device = default_device()) {
-  return tensor(std::span<const T>(values), shape, device);
+  if constexpr (std::same_as<T, bool>) {  // it has no array of bools
+    const std::vector<unsigned char> bools(values.begin(), values.end());
+    return detail::upload(bools.data(), bools.size(), {shape, DType::boolean}, device);
+  } else {
+    return tensor(std::span<const T>(values), shape, device);
+  }
 }
-AnyTensor tensor(const std::vector<bool>& values, const Shape& shape,
-                 const Device& device = default_device());
 template <class T, std::size_t N>
 AnyTensor tensor(const std::array<T, N>& values, const Shape& shape,
                  const Device& device = default_device()) {

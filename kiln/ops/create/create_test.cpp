@@ -304,5 +304,21 @@ TEST(Create, FromRawTakesABufferOfTheDevice) {
               HasSubstr("from_raw"));
 }
 
+TEST(Create, RandomNormalTakesNumbers) {
+  EXPECT_THAT(message_of<Error>([] { (void)random_normal({2}, 1, {NAN, 1}, device()); }),
+              HasSubstr("random_normal: the mean nan"));
+  EXPECT_THAT(message_of<Error>([] { (void)random_normal({2}, 1, {0, NAN}, device()); }),
+              HasSubstr("the deviation nan"));
+}
+
+// Numbers of several types have no common one: none of them may become a bool.
+template <class... T>
+concept MakesATensor = requires(T... value) { tensor({value...}, Shape{2}); };
+static_assert(MakesATensor<float, float>);
+static_assert(MakesATensor<bool, bool>);
+static_assert(!MakesATensor<float, double>);
+static_assert(!MakesATensor<unsigned, int>);
+static_assert(!MakesATensor<bool, int>);
+
 }  // namespace
 }  // namespace kiln

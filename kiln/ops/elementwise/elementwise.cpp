@@ -146,14 +146,18 @@ struct Clamp {
   Param low;
   Param high;
   Expr body(Expr x) const {
-    return select(is_nan(x), x, select(x < low, low, select(x > high, high, x)));
+    const Expr raised = select(x < low, low, x);
+    return select(is_nan(x), x, select(raised > high, high, raised));
   }
 };
 struct ClampInteger {
   static constexpr std::string_view name = "clamp";
   Param low;
   Param high;
-  Expr body(Expr x) const { return select(x < low, low, select(x > high, high, x)); }
+  Expr body(Expr x) const {
+    const Expr raised = select(x < low, low, x);
+    return select(raised > high, high, raised);
+  }
 };
 
 }  // namespace

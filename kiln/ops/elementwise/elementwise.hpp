@@ -232,6 +232,8 @@ AnyTensor maximum(Number a, const AnyTensor& b);
 /// x limited to [low, high]. Also i32 and u32. NaN stays. The gradient is 1 inside, bounds
 /// included, and 0 outside.
 ///
+/// Where low > high, the result is high.
+///
 ///     clamp(tensor({-2.0, 0.5, 9.0}), 0, 1);   // [0, 0.5, 1]
 AnyTensor clamp(const AnyTensor& x, Number low, Number high);
 

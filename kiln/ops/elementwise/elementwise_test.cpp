@@ -659,5 +659,10 @@ TEST(Elementwise, AssigningOperatorsAreDifferentiable) {
   EXPECT_THAT(values(w), ElementsAre(0.5F, 1));
 }
 
+TEST(Elementwise, ClampHasTheUpperBoundWhereBoundsAreSwapped) {
+  EXPECT_THAT(values(clamp(make<float>({0, 2, 4}, {3}), 3, 1)), ElementsAre(1, 1, 1));
+  EXPECT_THAT(values(clamp(make<std::int32_t>({0, 2, 4}, {3}), 3, 1)), ElementsAre(1, 1, 1));
+}
+
 }  // namespace
 }  // namespace kiln

@@ -47,5 +47,20 @@ TEST(Members, AreDifferentiable) {
                          {make_wave({2, 3})});
 }
 
+TEST(Members, OfATemporaryOutliveIt) {
+  const AnyTensor x = make_wave({2, 3});
+  std::vector<std::int64_t> sizes;
+  for (const std::int64_t size : x(all, 0).shape()) sizes.push_back(size);
+  EXPECT_EQ(sizes, std::vector<std::int64_t>{2});
+  const TensorSpec& spec = x.sum(0).spec();
+  EXPECT_EQ(spec.shape, Shape{3});
+  const Device& device = x.sum(0).device();
+  EXPECT_TRUE(device.same_as(x.device()));
+}
+
+// An index gives a new tensor, so assigning to it would do nothing.
+static_assert(!std::is_assignable_v<AnyTensor, AnyTensor>);
+static_assert(std::is_assignable_v<AnyTensor&, AnyTensor>);
+
 }  // namespace
 }  // namespace kiln
