@@ -153,9 +153,8 @@ TEST(WgslStructuredOp, AResultThatIsNotAsPromisedIsRefused) {
   const std::string promise = "two_launches: output 'out' is f32 [3] by the output rule";
   EXPECT_THAT(refusal(Way::shape), AllOf(HasSubstr(promise), HasSubstr("f32 [4]")));
   EXPECT_THAT(refusal(Way::dtype), AllOf(HasSubstr(promise), HasSubstr("i32 [3]")));
-  const std::string gave = "two_launches: output 'out': webgpu_forward gave ";
-  EXPECT_THAT(refusal(Way::empty), HasSubstr(gave + "an empty handle"));
-  EXPECT_THAT(refusal(Way::device), HasSubstr(gave + "a tensor of another device"));
+  EXPECT_THAT(refusal(Way::empty), AllOf(HasSubstr(promise), HasSubstr("empty handle")));
+  EXPECT_THAT(refusal(Way::device), AllOf(HasSubstr(promise), HasSubstr("another device")));
 }
 
 /// A structured result in a structured result, with plain values of several types.
