@@ -178,8 +178,11 @@ std::size_t Stream::take(Batch& batch, const Wanted& wanted) {
       out->taken = op.fate == QueuedOp::Fate::runs;
       if (op.fate == QueuedOp::Fate::stays) queued_bytes_ += out->bytes;
     }
-    if (op.fate == QueuedOp::Fate::runs) batch.ops.push_back(std::move(op));
-    if (op.fate == QueuedOp::Fate::stays) queue_.push_back(std::move(op));
+    if (op.fate == QueuedOp::Fate::runs) {
+      batch.ops.push_back(std::move(op));
+    } else if (op.fate == QueuedOp::Fate::stays) {
+      queue_.push_back(std::move(op));
+    }
   }
   if (!batch.ops.empty()) running_.push_back(batch.drain);
   return queue.size() - queue_.size();

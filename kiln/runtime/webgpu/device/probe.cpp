@@ -94,7 +94,8 @@ void probe(const std::shared_ptr<Gpu>& gpu) {
     const Found found = count(gpu, wgpuDeviceHasFeature(gpu->device.get(), feature) != 0);
     gpu->limits.loop_rounds = found.rounds == rounds ? 0 : found.rounds;
     gpu->limits.subgroup = found.subgroup;
-  } catch (const Error&) {  // what is wrong with the device, the next call on it says
+  } catch (const Error&) {
+    // What is wrong with the device, the next call on it says.
   }
 }
 
