@@ -144,7 +144,7 @@ webgpu::Launch webgpu::lanes_matmul(const Operand& lhs, const Operand& rhs, cons
                 .strided = true,
                 .trusted = true,
                 .rounds = k * (strong ? 2 : 1) + std::int64_t{tile.rows} * (tile.cols + 1)};
-  if (strong) launch.params.push_back({"gradient_rhs", std::int64_t{gradient == GradientIn::rhs}});
+  if (strong) launch.params.emplace_back("gradient_rhs", gradient == GradientIn::rhs ? 1 : 0);
   return launch;
 }
 
