@@ -179,8 +179,10 @@ VectorSum vector_sum(const float* x, std::size_t n, const With& with) {
 }
 
 double sum_f32(const float* x, std::size_t n) {
-  auto [sum, i] = vector_sum(x, n, [](auto all, auto v) HWY_ATTR { return hn::Add(all, v); });
-  for (; i < n; ++i) sum += double{x[i]};
+  const auto [vectors, taken] =
+      vector_sum(x, n, [](auto all, auto v) HWY_ATTR { return hn::Add(all, v); });
+  double sum = vectors;
+  for (std::size_t i = taken; i < n; ++i) sum += double{x[i]};
   return sum;
 }
 
