@@ -8,6 +8,8 @@ import pathlib
 import re
 import sys
 
+import checking
+
 PAGE = "docs/environment.md"
 FOLDERS = ["kiln", "examples", "tests", "benchmarks", "tools", "scripts", "cmake", ".ci", ".github"]
 NAME = r"([A-Za-z_][A-Za-z0-9_]*)"
@@ -82,14 +84,5 @@ def check(root):
     return len(readers), faults
 
 
-def main():
-    root = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parents[1]
-    count, faults = check(root)
-    for fault in faults:
-        print(fault)
-    print(f"check_environment: {count} variables, {len(faults)} faults")
-    return 1 if faults or count == 0 else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(checking.run(check, "variables"))

@@ -1,21 +1,15 @@
 #!/usr/bin/env python3
 """Tests of check_environment.py."""
 
-import pathlib
-import tempfile
 import unittest
 
 import check_environment
+from tree_for_test import tree
 
 
 def faults(files, listed=()):
-    with tempfile.TemporaryDirectory() as folder:
-        root = pathlib.Path(folder)
-        page = "".join(f"| `{name}` | what it does |\n" for name in listed)
-        for name, text in {**files, check_environment.PAGE: page}.items():
-            path = root / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
+    page = "".join(f"| `{name}` | what it does |\n" for name in listed)
+    with tree({**files, check_environment.PAGE: page}) as root:
         return [fault.replace(f"{root}/", "") for fault in check_environment.check(root)[1]]
 
 

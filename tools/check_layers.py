@@ -4,9 +4,10 @@
 usage: check_layers.py [repository root]
 """
 
-import pathlib
 import re
 import sys
+
+import checking
 
 STAGES = ["support", "scalar", "kernel", "runtime", "dispatch", "fusion", "autodiff", "tensor", "ops", "optim", "check"]
 # Folders of a stage that stand beside each other: the rest of the stage knows nothing of them but through one file.
@@ -66,14 +67,5 @@ def check(root):
     return len(files), faults
 
 
-def main():
-    root = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parents[1]
-    count, faults = check(root)
-    for fault in faults:
-        print(fault)
-    print(f"check_layers: {count} files, {len(faults)} faults")
-    return 1 if faults or count == 0 else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(checking.run(check, "files"))

@@ -7,9 +7,10 @@ A link may name a file, a folder, or a heading (`architecture.md#glossary`). Tex
 repository must be one, too. Links to other sites are not followed.
 """
 
-import pathlib
 import re
 import sys
+
+import checking
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^(```|~~~).*?^\1[^\n]*$", re.DOTALL | re.MULTILINE)
@@ -63,14 +64,5 @@ def check(root):
     return len(documents), [fault for document in documents for fault in faults_of(root, document)]
 
 
-def main():
-    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parents[1]).resolve()
-    count, faults = check(root)
-    for fault in faults:
-        print(fault)
-    print(f"check_links: {count} documents, {len(faults)} faults")
-    return 1 if faults or count == 0 else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(checking.run(check, "documents"))

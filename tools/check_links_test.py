@@ -1,20 +1,14 @@
 #!/usr/bin/env python3
 """Tests of check_links.py."""
 
-import pathlib
-import tempfile
 import unittest
 
 import check_links
+from tree_for_test import tree
 
 
 def faults(files):
-    with tempfile.TemporaryDirectory() as folder:
-        root = pathlib.Path(folder).resolve()
-        for name, text in files.items():
-            path = root / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
+    with tree(files) as root:
         return check_links.check(root)[1]
 
 
