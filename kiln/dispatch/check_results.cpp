@@ -8,9 +8,14 @@ namespace kiln::dispatch {
 
 namespace {
 
-std::string output(const MadeBy& by, std::size_t i) {
-  return fmt::format("{}: output '{}'", by.op,
-                     i < by.outputs.size() ? std::string(by.outputs[i]) : std::to_string(i));
+/// "op: output 'out' is f32 [2] by the output rule, but kernel gave "; what was promised may be
+/// unknown.
+std::string gave(const MadeBy& by, std::size_t i, const TensorSpec* promised) {
+  const std::string name = i < by.outputs.size() ? std::string(by.outputs[i]) : std::to_string(i);
+  const std::string said =
+      promised == nullptr ? ":"
+                          : fmt::format(" is {} by the output rule, but", to_string(*promised));
+  return fmt::format("{}: output '{}'{} {} gave ", by.op, name, said, by.rule);
 }
 
 }  // namespace
@@ -18,22 +23,17 @@ std::string output(const MadeBy& by, std::size_t i) {
 void check_spec(const MadeBy& by, std::size_t i, const TensorSpec& got,
                 const TensorSpec& promised) {
   if (got == promised) return;
-  const std::string text = fmt::format("{} is {} by the output rule, but {} gave {}", output(by, i),
-                                       to_string(promised), by.rule, to_string(got));
+  const std::string text = gave(by, i, &promised) + to_string(got);
   if (got.shape != promised.shape) throw ShapeError(text);
   throw DTypeError(text);
 }
 
 void check_usable(const MadeBy& by, std::size_t i, const std::shared_ptr<Runtime>& runtime,
                   const RawTensor& result, const TensorSpec* promised) {
-  const auto gave = [&] {
-    if (promised == nullptr) return fmt::format("{}: {} gave ", output(by, i), by.rule);
-    return fmt::format("{} is {} by the output rule, but {} gave ", output(by, i),
-                       to_string(*promised), by.rule);
-  };
-  if (result.buffer == nullptr) throw KernelError(gave() + "an empty handle");
-  if (result.runtime != runtime) throw DeviceError(gave() + "a tensor of another device");
-  require_inside([&] { return gave() + "a tensor"; }, result);
+  if (result.buffer == nullptr) throw KernelError(gave(by, i, promised) + "an empty handle");
+  if (result.runtime != runtime)
+    throw DeviceError(gave(by, i, promised) + "a tensor of another device");
+  require_inside([&] { return gave(by, i, promised) + "a tensor"; }, result);
 }
 
 void check_results(const MadeBy& by, const std::shared_ptr<Runtime>& runtime,

@@ -17,7 +17,7 @@ struct MadeBy {
 /// Throws ShapeError or DTypeError where result number `i` is not what the output rule promised.
 void check_spec(const MadeBy& by, std::size_t i, const TensorSpec& got, const TensorSpec& promised);
 /// Throws KernelError for an empty handle, DeviceError for a tensor of another device, and
-/// ShapeError for one that lies outside of its buffer.
+/// ShapeError for one that lies outside of its buffer. `promised` is for the message.
 void check_usable(const MadeBy& by, std::size_t i, const std::shared_ptr<Runtime>& runtime,
                   const RawTensor& result, const TensorSpec* promised = nullptr);
 /// Both, for all results. Throws also where there are not as many results as promised.

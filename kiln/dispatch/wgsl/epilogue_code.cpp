@@ -72,20 +72,23 @@ std::vector<StoredArray> EpilogueCode::results(bool vec4) const {
   return arrays;
 }
 
+namespace {
+std::string declare_all(KernelId& id, std::uint32_t group, std::uint32_t first, Access access,
+                        const std::vector<StoredArray>& arrays) {
+  std::string text;
+  for (const StoredArray& array : arrays) text += declare_array(id, group, first++, access, array);
+  return text;
+}
+}  // namespace
+
 std::string EpilogueCode::declare_inputs(KernelId& id, std::uint32_t group, std::uint32_t first,
                                          bool vec4) const {
-  std::string text;
-  for (const StoredArray& array : inputs(vec4))
-    text += declare_array(id, group, first++, Access::read, array);
-  return text;
+  return declare_all(id, group, first, Access::read, inputs(vec4));
 }
 
 std::string EpilogueCode::declare_results(KernelId& id, std::uint32_t group, std::uint32_t first,
                                           bool vec4) const {
-  std::string text;
-  for (const StoredArray& array : results(vec4))
-    text += declare_array(id, group, first++, Access::read_write, array);
-  return text;
+  return declare_all(id, group, first, Access::read_write, results(vec4));
 }
 
 std::string EpilogueCode::store(std::string_view name, const BodyTypes& types,

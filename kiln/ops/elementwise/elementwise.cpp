@@ -141,23 +141,21 @@ struct MaximumNumber {
   Param of;
   Expr body(Expr a) const { return max(a, of); }
 };
+Expr limited(Expr x, Expr low, Expr high) {
+  const Expr raised = select(x < low, low, x);
+  return select(raised > high, high, raised);
+}
 struct Clamp {
   static constexpr std::string_view name = "clamp";
   Param low;
   Param high;
-  Expr body(Expr x) const {
-    const Expr raised = select(x < low, low, x);
-    return select(is_nan(x), x, select(raised > high, high, raised));
-  }
+  Expr body(Expr x) const { return select(is_nan(x), x, limited(x, low, high)); }
 };
 struct ClampInteger {
   static constexpr std::string_view name = "clamp";
   Param low;
   Param high;
-  Expr body(Expr x) const {
-    const Expr raised = select(x < low, low, x);
-    return select(raised > high, high, raised);
-  }
+  Expr body(Expr x) const { return limited(x, low, high); }
 };
 
 }  // namespace

@@ -141,7 +141,6 @@ fn multiply(acc: ptr<function, Sums>, stage: u32, team: u32, x: u32, y: u32) {
   }
 }
 
-// Four neighbours of a row, as far as they are inside of the result.
 // By the bits: compilers take 0 * x for what stands beside it.
 fn bits(q: Quad) -> vec4<u32> { return bitcast<vec4<u32>>(q) & vec4<u32>(0x7fffffffu); }
 fn is_nan4(q: Quad) -> vec4<bool> { return bits(q) > vec4<u32>(0x7f800000u); }
@@ -174,6 +173,7 @@ fn summed_again(row: u32, col: u32, batch: u32) -> Quad {
   return sum;
 }
 
+// Four neighbours of a row, as far as they are inside of the result.
 fn put(row: u32, col: u32, batch: u32, sums: Quad) {
   if (row >= params.m) { return; }
   var four = sums;

@@ -361,8 +361,7 @@ AnyTensor stack(std::span<const AnyTensor> tensors, Integer axis) {
     }
     wider.push_back(with_axis("stack", t, axis));
   }
-  const std::int64_t at = axis;
-  return concat(wider, at < 0 ? at + tensors[0].rank() + 1 : at);
+  return concat(wider, axis);
 }
 
 AnyTensor stack(std::initializer_list<AnyTensor> tensors, Integer axis) {
