@@ -219,13 +219,12 @@ void detail::refuse_ragged(std::size_t expected, std::size_t got) {
 }
 
 AnyTensor from_raw(const RawTensor& raw) {
-  if (raw.buffer == nullptr || raw.runtime == nullptr)
-    throw Error("from_raw: the tensor is an empty handle");
+  if (raw.runtime == nullptr) dispatch::refuse_empty("from_raw");
   return from_raw(raw, Device(raw.runtime));
 }
 
 AnyTensor from_raw(const RawTensor& raw, const Device& device) {
-  if (raw.buffer == nullptr) throw Error("from_raw: the tensor is an empty handle");
+  if (raw.buffer == nullptr || raw.runtime == nullptr) dispatch::refuse_empty("from_raw");
   if (raw.runtime != device.shared_runtime()) {
     throw DeviceError(fmt::format("from_raw: the elements are on {}, not on {}",
                                   raw.runtime->adapter(), to_string(device)));

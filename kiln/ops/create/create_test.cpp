@@ -299,6 +299,10 @@ TEST(Create, FromRawTakesABufferOfTheDevice) {
   EXPECT_THAT(values(t), ElementsAre(1, 2, 3));
   EXPECT_TRUE(t.require_grad().tracked());
   EXPECT_THAT(message_of<Error>([] { (void)from_raw({}, device()); }), HasSubstr("from_raw"));
+  RawTensor nowhere = t.value().raw();
+  nowhere.runtime.reset();
+  EXPECT_THAT(message_of<Error>([&] { (void)from_raw(nowhere, device()); }),
+              HasSubstr("from_raw: the tensor is an empty handle"));
   EXPECT_THAT(message_of<DeviceError>(
                   [&] { (void)from_raw(t.value().raw(), webgpu::device({.f16 = false})); }),
               HasSubstr("from_raw"));
