@@ -95,7 +95,7 @@ void probe(const std::shared_ptr<Gpu>& gpu) {
     gpu->limits.loop_rounds = found.rounds == rounds ? 0 : found.rounds;
     gpu->limits.subgroup = found.subgroup;
   } catch (const Error&) {
-    // What is wrong with the device, the next call on it says.
+    return;  // The limits stay unknown. The next call on the device says what is wrong with it.
   }
 }
 
