@@ -2,8 +2,8 @@
 /// All of kiln.
 #include "kiln/autodiff/gradients.hpp"
 #include "kiln/check/check.hpp"
-#include "kiln/dispatch/client.hpp"
 #include "kiln/dispatch/host/cpu_kernel.hpp"
+#include "kiln/dispatch/kernel/client.hpp"
 #include "kiln/fusion/inspect.hpp"
 #include "kiln/ops/compare/compare.hpp"
 #include "kiln/ops/create/create.hpp"

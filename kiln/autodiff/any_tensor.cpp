@@ -6,7 +6,7 @@
 
 #include "kiln/autodiff/gradients.hpp"
 #include "kiln/autodiff/node.hpp"
-#include "kiln/dispatch/elementwise.hpp"
+#include "kiln/dispatch/elementwise/elementwise.hpp"
 #include "kiln/support/error.hpp"
 
 namespace kiln {

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "kiln/dispatch/elementwise.hpp"
+#include "kiln/dispatch/elementwise/elementwise.hpp"
 #include "kiln/ops/create/create.hpp"
 #include "kiln/ops/movement/movement.hpp"
 

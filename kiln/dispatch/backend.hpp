@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "kiln/dispatch/epilogue.hpp"
-#include "kiln/dispatch/languages.hpp"
-#include "kiln/dispatch/reduction.hpp"
+#include "kiln/dispatch/kernel/languages.hpp"
+#include "kiln/dispatch/reduction/reduction.hpp"
 #include "kiln/kernel/source_template.hpp"
 
 namespace kiln::dispatch {

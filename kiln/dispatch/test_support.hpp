@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "kiln/dispatch/client.hpp"
+#include "kiln/dispatch/kernel/client.hpp"
 #include "kiln/runtime/default_device.hpp"
 #include "kiln/runtime/webgpu/test_support.hpp"
 

@@ -4,9 +4,9 @@
 #include <ranges>
 #include <unordered_set>
 
-#include "kiln/dispatch/elementwise.hpp"
+#include "kiln/dispatch/elementwise/elementwise.hpp"
 #include "kiln/fusion/batch.hpp"
-#include "kiln/fusion/rewrite.hpp"
+#include "kiln/fusion/passes/rewrite.hpp"
 #include "kiln/support/rule_error.hpp"
 
 namespace kiln {

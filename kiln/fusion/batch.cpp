@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "kiln/dispatch/kernel_op.hpp"
+#include "kiln/dispatch/kernel/kernel_op.hpp"
 #include "kiln/dispatch/key.hpp"
 #include "kiln/scalar/infer.hpp"
 #include "kiln/support/overload.hpp"

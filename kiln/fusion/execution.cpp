@@ -2,12 +2,12 @@
 
 #include <algorithm>
 
-#include "kiln/dispatch/check_results.hpp"
-#include "kiln/dispatch/client.hpp"
-#include "kiln/dispatch/elementwise.hpp"
-#include "kiln/dispatch/kernel_op.hpp"
+#include "kiln/dispatch/elementwise/elementwise.hpp"
+#include "kiln/dispatch/kernel/check_results.hpp"
+#include "kiln/dispatch/kernel/client.hpp"
+#include "kiln/dispatch/kernel/kernel_op.hpp"
 #include "kiln/fusion/batch.hpp"
-#include "kiln/fusion/rewrite.hpp"
+#include "kiln/fusion/passes/rewrite.hpp"
 #include "kiln/runtime/queue_run.hpp"
 #include "kiln/runtime/trace.hpp"
 #include "kiln/support/overload.hpp"

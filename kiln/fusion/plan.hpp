@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "kiln/fusion/graph.hpp"
+#include "kiln/fusion/passes/graph.hpp"
 
 namespace kiln::fusion {
 

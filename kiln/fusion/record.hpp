@@ -7,8 +7,8 @@
 #include <variant>
 #include <vector>
 
-#include "kiln/dispatch/op_table.hpp"
-#include "kiln/dispatch/reduction.hpp"
+#include "kiln/dispatch/kernel/op_table.hpp"
+#include "kiln/dispatch/reduction/reduction.hpp"
 #include "kiln/fusion/value.hpp"
 #include "kiln/runtime/device.hpp"
 #include "kiln/scalar/expr.hpp"

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "kiln/autodiff/gradients.hpp"
-#include "kiln/dispatch/languages.hpp"
+#include "kiln/dispatch/kernel/languages.hpp"
 #include "kiln/fusion/stream.hpp"
 #include "kiln/runtime/cpu/cpu_runtime.hpp"
 #include "kiln/support/error.hpp"

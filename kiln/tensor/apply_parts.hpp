@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "kiln/autodiff/node.hpp"
-#include "kiln/dispatch/check_results.hpp"
+#include "kiln/dispatch/kernel/check_results.hpp"
 
 namespace kiln {
 class Stream;

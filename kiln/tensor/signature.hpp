@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "kiln/autodiff/node.hpp"
-#include "kiln/dispatch/client.hpp"
 #include "kiln/dispatch/host/cpu_kernel.hpp"
+#include "kiln/dispatch/kernel/client.hpp"
 #include "kiln/kernel/launch.hpp"
 
 namespace kiln {

@@ -1,7 +1,7 @@
 // Operations whose kernels are SPIR-V, and devices that take another language than they offer.
 #include "add_one_spirv.hpp"
 #include "kiln/autodiff/test_support.hpp"
-#include "kiln/dispatch/kernel_op.hpp"
+#include "kiln/dispatch/kernel/kernel_op.hpp"
 #include "kiln/runtime/cpu/cpu.hpp"
 #include "kiln/tensor/apply.hpp"
 #include "sum_and_difference_spirv.hpp"

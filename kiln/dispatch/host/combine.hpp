@@ -2,8 +2,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kiln/dispatch/reduction.hpp"
-#include "kiln/scalar/tile_kernels.hpp"
+#include "kiln/dispatch/reduction/reduction.hpp"
+#include "kiln/scalar/host/tile_kernels.hpp"
 
 namespace kiln::dispatch::host {
 

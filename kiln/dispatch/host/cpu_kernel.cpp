@@ -5,7 +5,7 @@
 #include <cstring>
 #include <limits>
 
-#include "kiln/dispatch/elementwise.hpp"
+#include "kiln/dispatch/elementwise/elementwise.hpp"
 #include "kiln/dispatch/host/sink.hpp"
 #include "kiln/support/error.hpp"
 

@@ -2,7 +2,7 @@
 #include <cstring>
 #include <optional>
 
-#include "kiln/dispatch/elementwise.hpp"
+#include "kiln/dispatch/elementwise/elementwise.hpp"
 #include "kiln/dispatch/host/backend.hpp"
 #include "kiln/dispatch/host/combine.hpp"
 #include "kiln/dispatch/host/result_store.hpp"

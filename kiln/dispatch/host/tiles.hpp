@@ -5,7 +5,7 @@
 #include "kiln/dispatch/backend.hpp"
 #include "kiln/dispatch/coalesced_axes.hpp"
 #include "kiln/runtime/cpu/cpu_runtime.hpp"
-#include "kiln/scalar/tape.hpp"
+#include "kiln/scalar/host/tape.hpp"
 
 namespace kiln::dispatch::host {
 

@@ -1,6 +1,6 @@
 #include "kiln/dispatch/wgsl/backend.hpp"
 
-#include "kiln/dispatch/operands.hpp"
+#include "kiln/dispatch/kernel/operands.hpp"
 
 namespace kiln::dispatch::wgsl {
 namespace {

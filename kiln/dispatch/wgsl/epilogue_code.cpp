@@ -6,7 +6,7 @@
 
 #include "kiln/dispatch/kernel_cache.hpp"
 #include "kiln/dispatch/words.hpp"
-#include "kiln/scalar/wgsl.hpp"
+#include "kiln/scalar/wgsl/wgsl.hpp"
 
 namespace kiln::dispatch::wgsl {
 namespace {

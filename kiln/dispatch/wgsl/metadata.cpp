@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "kiln/dispatch/words.hpp"
-#include "kiln/scalar/wgsl.hpp"
+#include "kiln/scalar/wgsl/wgsl.hpp"
 
 namespace kiln::dispatch::wgsl {
 

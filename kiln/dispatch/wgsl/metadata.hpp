@@ -12,7 +12,7 @@
 #include "kiln/kernel/kernel_id.hpp"
 #include "kiln/runtime/runtime.hpp"
 #include "kiln/scalar/infer.hpp"
-#include "kiln/scalar/wgsl.hpp"
+#include "kiln/scalar/wgsl/wgsl.hpp"
 #include "kiln/support/dtype.hpp"
 
 namespace kiln::dispatch::wgsl {

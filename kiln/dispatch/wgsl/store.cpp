@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "kiln/scalar/wgsl.hpp"
+#include "kiln/scalar/wgsl/wgsl.hpp"
 
 namespace kiln::dispatch::wgsl {
 namespace {

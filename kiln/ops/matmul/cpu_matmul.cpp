@@ -7,7 +7,7 @@
 #include "kiln/ops/matmul/matmul.hpp"
 #include "kiln/runtime/cpu/gemm.hpp"
 #include "kiln/runtime/cpu/parallel.hpp"
-#include "kiln/scalar/tile_kernels.hpp"
+#include "kiln/scalar/host/tile_kernels.hpp"
 
 namespace kiln {
 namespace {

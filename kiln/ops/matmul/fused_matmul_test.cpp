@@ -1,5 +1,5 @@
 // The matrix product with an end of its own, and with a fused epilogue behind that.
-#include "kiln/dispatch/kernel_op.hpp"
+#include "kiln/dispatch/kernel/kernel_op.hpp"
 #include "kiln/ops/elementwise/elementwise.hpp"
 #include "kiln/ops/matmul/matmul.hpp"
 #include "kiln/ops/test_support.hpp"

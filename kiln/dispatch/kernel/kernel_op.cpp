@@ -1,0 +1,29 @@
+#include "kiln/dispatch/kernel/kernel_op.hpp"
+
+#include "kiln/dispatch/backend.hpp"
+#include "kiln/dispatch/kernel/languages.hpp"
+
+namespace kiln::dispatch {
+
+std::vector<RawTensor> run_kernel(const OpTable& table, const void* op,
+                                  const std::shared_ptr<Runtime>& runtime,
+                                  std::span<const RawTensor> inputs,
+                                  std::span<const TensorSpec> out, const FusedEpilogue* epilogue) {
+  const Backend& backend = backend_of(*runtime);
+  if (!backend.has_rule(table)) {
+    std::vector<Described> in;
+    for (const RawTensor& t : inputs) in.push_back({t.dtype, t.layout});
+    throw no_accepted_kernel(table.name, *runtime, languages_offered(table, op, *runtime, in, out));
+  }
+  if (epilogue != nullptr) require_fits(table.name, *epilogue, out[0].shape);
+  return backend.run_kernel(runtime, table, op, inputs, out, epilogue);
+}
+
+std::optional<int> takes_epilogue(const OpTable& table, const void* op, const Runtime& runtime,
+                                  std::span<const Operand> inputs,
+                                  std::span<const TensorSpec> out) {
+  if (out.size() != 1) return {};
+  return backend_of(runtime).takes_epilogue(table, op, runtime, inputs, out);
+}
+
+}  // namespace kiln::dispatch

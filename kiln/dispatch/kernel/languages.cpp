@@ -1,0 +1,121 @@
+#include "kiln/dispatch/kernel/languages.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <mutex>
+#include <unordered_map>
+
+#include "kiln/dispatch/backend.hpp"
+#include "kiln/dispatch/kernel/operands.hpp"
+#include "kiln/dispatch/kernel_cache.hpp"
+
+namespace kiln::dispatch {
+namespace {
+
+/// Languages as bits.
+using Languages = unsigned;
+constexpr Languages bit(Language language) { return 1U << static_cast<unsigned>(language); }
+constexpr Languages any = ~0U;
+
+/// What kernel rules answered on one runtime, by all that they were asked with.
+class AnsweredLanguages : public RuntimeExtension {
+ public:
+  explicit AnsweredLanguages(Runtime&) {}
+
+  /// `spelled` may change while `ask` runs.
+  template <class Ask>
+  Languages find_or(const std::string& spelled, Ask ask) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (const auto at = answers_.find(spelled); at != answers_.end()) return at->second;
+    }
+    std::string key = spelled;
+    const Languages answer = ask();  // outside the lock: a rule may take its time
+    if (answer == any) return any;
+    const std::lock_guard lock(mutex_);
+    if (answers_.size() >= KernelCache::max_entries) answers_.clear();
+    answers_.emplace(std::move(key), answer);
+    return answer;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::unordered_map<std::string, Languages> answers_;
+};
+
+/// `any` where the rule throws: the operation says why when it runs.
+Languages ask(const Backend& backend, const OpTable& table, const void* op, const Limits* limits,
+              std::span<const Described> inputs, std::span<const TensorSpec> out) {
+  Languages all = 0;
+  try {
+    for (const Language language : backend.languages(table, op, limits, inputs, out))
+      all |= bit(language);
+  } catch (...) {
+    return any;
+  }
+  return all;
+}
+
+/// "WGSL or SPIR-V", each once.
+std::string listed(std::span<const Language> languages, std::string_view word) {
+  std::vector<std::string_view> names;
+  for (const Language language : languages) {
+    const std::string_view name = to_string(language);
+    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+  }
+  return names.empty() ? "none" : fmt::format("{}", fmt::join(names, word));
+}
+
+}  // namespace
+
+bool accepts(const Runtime& runtime, Language language) {
+  const auto all = runtime.languages();
+  return std::ranges::find(all, language) != all.end();
+}
+
+bool asks_kernel_rule(const OpTable& table, const Runtime& runtime) {
+  return backend_of(runtime).asks_rule(table);
+}
+
+bool has_kernel_for(const OpTable& table, const void* op, Runtime& runtime,
+                    std::span<const Described> inputs, std::span<const TensorSpec> out) {
+  const Backend& backend = backend_of(runtime);
+  if (!backend.asks_rule(table)) return backend.has_rule(table);
+  static thread_local std::string key;  // its memory is used again
+  key.clear();
+  append_call(key, table, op, inputs, out);
+  const Languages offered = runtime.extension<AnsweredLanguages>().find_or(
+      key, [&] { return ask(backend, table, op, &runtime.limits(), inputs, out); });
+  return std::ranges::any_of(runtime.languages(),
+                             [&](Language language) { return (offered & bit(language)) != 0; });
+}
+
+std::vector<Language> languages_offered(const OpTable& table, const void* op,
+                                        const Runtime& runtime, std::span<const Described> inputs,
+                                        std::span<const TensorSpec> out) {
+  std::vector<Language> languages;
+  for (const Backend* backend : all_backends()) {
+    if (!backend->has_rule(table)) continue;
+    const Limits* limits = backend == &backend_of(runtime) ? &runtime.limits() : nullptr;
+    const Languages known =
+        backend->asks_rule(table) ? ask(*backend, table, op, limits, inputs, out) : any;
+    if (known == any) languages.push_back(backend->language);
+    for (const Language language : {Language::wgsl, Language::spirv}) {
+      if (known != any && (known & bit(language)) != 0) languages.push_back(language);
+    }
+  }
+  return languages;
+}
+
+UnsupportedError no_accepted_kernel(std::string_view op, const Runtime& runtime,
+                                    std::span<const Language> offered) {
+  return UnsupportedError(fmt::format(
+      "{}: it has no kernel for this device: {}: {} takes kernels in {}, the operation offers {}. "
+      "Give it a kernel in {}, or let the device fall back to its reference: device.fallback(true)",
+      op, runtime.name(), runtime.adapter(), listed(runtime.languages(), " or "),
+      listed(offered, " and "), listed(runtime.languages(), " or ")));
+}
+
+}  // namespace kiln::dispatch

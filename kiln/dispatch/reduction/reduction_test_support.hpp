@@ -1,0 +1,250 @@
+#pragma once
+/// For the tests of reductions: tensors whose numbers are known, and the same reduction on the
+/// host.
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <vector>
+
+#include "kiln/dispatch/reduction/reduction.hpp"
+#include "kiln/dispatch/test_support.hpp"
+
+namespace kiln::test {
+
+/// A tensor and the numbers in its whole buffer.
+struct Given {
+  RawTensor tensor;
+  std::vector<double> buffer;
+
+  /// The element at `index`, counted along `shape`, which the tensor broadcasts to.
+  [[nodiscard]] double at(std::int64_t index, const Shape& shape) const {
+    const Layout layout = tensor.layout.broadcast_to(shape);
+    std::int64_t offset = layout.offset;
+    for (int axis = shape.rank() - 1; axis >= 0; --axis) {
+      offset += index % shape[axis] * layout.stride(axis);
+      index /= shape[axis];
+    }
+    return buffer[static_cast<std::size_t>(offset)];
+  }
+};
+
+/// What an array of `dtype` holds after `value` was stored in it.
+inline double stored(double value, DType dtype) {
+  if (dtype == DType::f16) return float16(static_cast<float>(value));
+  return dtype == DType::f32 ? static_cast<float>(value) : value;
+}
+
+inline Client client() { return {device().shared_runtime(), "given"}; }
+
+/// The numbers of a dense or strided tensor, in order.
+inline std::vector<double> numbers_of(RawTensor x) {
+  if (x.dtype == DType::boolean) x.dtype = DType::u32;
+  const auto widened = [](const auto& values) {
+    return std::vector<double>(values.begin(), values.end());
+  };
+  switch (x.dtype) {
+    case DType::f32:
+      return widened(client().read<float>(x));
+    case DType::f16:
+      return widened(client().read<float16>(x));
+    case DType::i32:
+      return widened(client().read<std::int32_t>(x));
+    default:
+      return widened(client().read<std::uint32_t>(x));
+  }
+}
+
+template <class T>
+RawTensor upload_as(const std::vector<double>& values) {
+  std::vector<T> typed;
+  for (const double v : values) {
+    if constexpr (std::is_same_v<T, float16>)
+      typed.emplace_back(static_cast<float>(v));
+    else
+      typed.push_back(static_cast<T>(v));
+  }
+  return client().create(std::span<const T>(typed), {static_cast<std::int64_t>(typed.size())});
+}
+
+/// Dense, the first element at `offset`.
+inline Given given_values(std::vector<double> values, const Shape& shape, DType dtype = DType::f32,
+                          std::int64_t offset = 0) {
+  values.insert(values.begin(), static_cast<std::size_t>(offset), -77);
+  Given out;
+  out.tensor = dtype == DType::f32   ? upload_as<float>(values)
+               : dtype == DType::f16 ? upload_as<float16>(values)
+               : dtype == DType::i32 ? upload_as<std::int32_t>(values)
+                                     : upload_as<std::uint32_t>(values);
+  for (const double v : values) out.buffer.push_back(stored(v, dtype));
+  out.tensor.dtype = dtype;
+  out.tensor.layout = Layout::dense(shape);
+  out.tensor.layout.offset = offset;
+  return out;
+}
+
+inline Given given_wave(const Shape& shape, int seed = 0, DType dtype = DType::f32,
+                        std::int64_t offset = 0) {
+  const std::vector<float> numbers = wave(shape.elements(), seed);
+  return given_values({numbers.begin(), numbers.end()}, shape, dtype, offset);
+}
+
+/// Axis i of the result is axis `order[i]` of `x`.
+inline Given turned(Given x, const std::vector<int>& order) {
+  Layout layout{.offset = x.tensor.layout.offset};
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    layout.shape.push_back(x.tensor.shape()[order[i]]);
+    layout.strides[i] = x.tensor.layout.stride(order[i]);
+  }
+  x.tensor.layout = layout;
+  return x;
+}
+
+inline Axes axes_of(unsigned bits) { return Axes::of_bits(bits); }
+
+inline Shape reduced_shape(const Shape& shape, Axes axes) {
+  Shape out;
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    if (!axes[static_cast<std::size_t>(axis)]) out.push_back(shape[axis]);
+  }
+  return out;
+}
+
+inline TensorSpec out_of(const dispatch::ReductionCall& call, std::optional<DType> dtype = {}) {
+  return {reduced_shape(call.shape, call.reduction.axes), dtype.value_or(call.dtype)};
+}
+
+/// The elements that go into each result, in order.
+inline std::vector<std::vector<double>> elements_of(const dispatch::ReductionCall& call,
+                                                    const std::vector<Given>& inputs) {
+  const Shape& shape = call.shape;
+  std::vector<std::vector<double>> out(
+      static_cast<std::size_t>(reduced_shape(shape, call.reduction.axes).elements()));
+  for (std::int64_t i = 0; i < shape.elements(); ++i) {
+    std::vector<double> operands;
+    for (const Given& x : inputs) operands.push_back(x.at(i, shape));
+    const double value =
+        call.before ? evaluate(*call.before, 0, operands, call.params) : operands[0];
+    std::int64_t rest = i;
+    std::int64_t at = 0;
+    std::int64_t step = 1;
+    for (int axis = shape.rank() - 1; axis >= 0; --axis) {
+      if (!call.reduction.axes[static_cast<std::size_t>(axis)]) {
+        at += rest % shape[axis] * step;
+        step *= shape[axis];
+      }
+      rest /= shape[axis];
+    }
+    out[static_cast<std::size_t>(at)].push_back(stored(value, call.dtype));
+  }
+  return out;
+}
+
+/// One result in double precision, before it is scaled.
+inline double combined(Combine combine, const std::vector<double>& elements) {
+  const bool most = combine == Combine::max || combine == Combine::argmax;
+  if (combine == Combine::sum) {
+    double sum = 0;
+    for (const double x : elements) sum += x;
+    return sum;
+  }
+  if (combine == Combine::norm) {
+    double squares = 0;
+    for (const double x : elements) squares += x * x;
+    return std::sqrt(squares);
+  }
+  std::size_t best = 0;
+  for (std::size_t i = 1; i < elements.size(); ++i) {
+    if (std::isnan(elements[best])) break;
+    const bool better = most ? elements[i] > elements[best] : elements[i] < elements[best];
+    if (better || std::isnan(elements[i])) best = i;
+  }
+  const bool value = combine == Combine::max || combine == Combine::min;
+  return value ? elements[best] : static_cast<double>(best);
+}
+
+inline std::vector<double> reduced_on_host(const dispatch::ReductionCall& call,
+                                           const std::vector<Given>& inputs, DType out) {
+  std::vector<double> results;
+  for (const auto& elements : elements_of(call, inputs)) {
+    const double value = combined(call.reduction.combine, elements);
+    results.push_back(stored(is_float(out) ? value * call.reduction.scale : value, out));
+  }
+  return results;
+}
+
+/// Within `tolerance`, absolute below 1 and relative above; a NaN equals a NaN.
+inline void expect_close(const std::vector<double>& actual, const std::vector<double>& expected,
+                         double tolerance, const std::string& what) {
+  ASSERT_EQ(actual.size(), expected.size()) << what;
+  for (std::size_t i = 0; i < actual.size(); ++i) {
+    const double a = actual[i];
+    const double e = expected[i];
+    const bool same = a == e || (std::isnan(a) && std::isnan(e)) ||
+                      std::abs(a - e) <= tolerance * std::max(1.0, std::abs(e));
+    EXPECT_TRUE(same) << what << " [" << i << "]: " << a << ", not " << e;
+  }
+}
+
+inline std::vector<RawTensor> tensors_of(const std::vector<Given>& given) {
+  std::vector<RawTensor> tensors;
+  for (const Given& x : given) tensors.push_back(x.tensor);
+  return tensors;
+}
+
+inline std::vector<RawTensor> run(const dispatch::ReductionCall& call,
+                                  const std::vector<Given>& inputs, const TensorSpec& out,
+                                  const dispatch::FusedEpilogue* epilogue = nullptr) {
+  return dispatch::run_reduction(call, device().shared_runtime(), tensors_of(inputs), out,
+                                 epilogue);
+}
+
+inline std::string describe(const dispatch::ReductionCall& call) {
+  return to_string(call.shape) + " over " + call.reduction.axes.to_string() + " by " +
+         std::to_string(static_cast<int>(call.reduction.combine));
+}
+
+/// How far a result may be off; integers must be equal.
+inline double tolerance_of(const dispatch::ReductionCall& call, DType out) {
+  if (!is_float(out)) return 0;
+  if (out == DType::f16) return 2e-3;
+  return call.shape.elements() > 1000 ? 2e-5 : 4e-6;
+}
+
+/// Runs the reduction and compares with the host. `out`: the result's dtype, where it is not that
+/// of the elements.
+inline void expect_reduction(const dispatch::ReductionCall& call, const std::vector<Given>& inputs,
+                             std::optional<DType> out = {}) {
+  const TensorSpec spec = out_of(call, out);
+  const std::vector<RawTensor> results = run(call, inputs, spec);
+  ASSERT_EQ(results.size(), 1U);
+  EXPECT_EQ(results[0].spec(), spec);
+  EXPECT_TRUE(results[0].layout.is_dense());
+  expect_close(numbers_of(results[0]), reduced_on_host(call, inputs, spec.dtype),
+               tolerance_of(call, spec.dtype), describe(call));
+}
+
+/// A tensor that broadcasts to `shape`, by the choice of RapidCheck: some axes of size 1, those of
+/// memory in another order, behind an offset.
+inline Given arbitrary_given(const Shape& shape) {
+  std::vector<int> order;
+  for (int axis = 0; axis < shape.rank(); ++axis)
+    order.insert(order.begin() + *rc::gen::inRange(0, axis + 1), axis);
+  Shape in_memory;
+  std::vector<int> back(order.size());
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    in_memory.push_back(*rc::gen::inRange(0, 3) == 0 ? 1 : shape[order[i]]);
+    back[static_cast<std::size_t>(order[i])] = static_cast<int>(i);
+  }
+  return turned(
+      given_wave(in_memory, *rc::gen::inRange(0, 50), DType::f32, *rc::gen::inRange(0, 5)), back);
+}
+
+inline Shape arbitrary_shape() {
+  return Shape(*rc::gen::resize(4, rc::gen::container<std::vector<std::int64_t>>(
+                                       rc::gen::element<std::int64_t>(1, 2, 3, 4, 7, 8, 12, 40))));
+}
+
+}  // namespace kiln::test

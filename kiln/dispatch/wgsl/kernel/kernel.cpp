@@ -1,0 +1,230 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "kiln/dispatch/elementwise/elementwise.hpp"
+#include "kiln/dispatch/kernel/check_results.hpp"
+#include "kiln/dispatch/kernel/client.hpp"
+#include "kiln/dispatch/kernel/languages.hpp"
+#include "kiln/dispatch/kernel/operands.hpp"
+#include "kiln/dispatch/kernel_cache.hpp"
+#include "kiln/dispatch/wgsl/backend.hpp"
+#include "kiln/dispatch/wgsl/kernel/bindings.hpp"
+#include "kiln/dispatch/wgsl/kernel/kernel_store.hpp"
+#include "kiln/dispatch/words.hpp"
+#include "kiln/support/error.hpp"
+
+namespace kiln::dispatch::wgsl {
+namespace {
+
+/// One operation at given attributes, dtypes and layouts: all but the buffers and the Params.
+struct PreparedKernel : Prepared {
+  std::vector<std::uint32_t> words;
+  std::vector<RenderedLaunch::Patch> patches;
+  std::array<std::uint32_t, 3> grid{};
+  std::vector<TensorSpec> scratch;
+  std::vector<bool> dense;  ///< which inputs are copied unless they lie so
+  bool zeroed = false;
+  BodyPtr epilogue;  ///< keeps the address in the key taken
+  BodyTypes store_types;
+  std::size_t epilogue_word = 0;
+};
+
+std::string key_of(const OpTable& table, const void* op, std::span<const RawTensor> inputs,
+                   std::span<const TensorSpec> out, const EpilogueCode* epilogue) {
+  std::string key = epilogue == nullptr ? "k" : "f";
+  append_call(key, table, op, inputs, out);
+  if (epilogue != nullptr) epilogue->append_key(key);
+  return key;
+}
+
+/// The first candidate in an accepted language that takes the operands; null if there is none.
+const webgpu::Launch* first_willing(const Runtime& runtime,
+                                    const std::vector<webgpu::Launch>& candidates) {
+  const auto at = std::ranges::find_if(candidates, [&](const webgpu::Launch& launch) {
+    return launch.declined.empty() && accepts(runtime, launch.source.language());
+  });
+  return at == candidates.end() ? nullptr : &*at;
+}
+
+const webgpu::Launch& choose(const OpTable& table, const Runtime& runtime,
+                             const std::vector<webgpu::Launch>& candidates) {
+  if (const webgpu::Launch* launch = first_willing(runtime, candidates)) return *launch;
+  std::string reasons;
+  std::vector<Language> offered;
+  for (const webgpu::Launch& candidate : candidates) {
+    offered.push_back(candidate.source.language());
+    if (accepts(runtime, offered.back())) reasons += "\n  " + candidate.declined;
+  }
+  if (reasons.empty()) throw no_accepted_kernel(table.name, runtime, offered);
+  throw KernelError(fmt::format("{}: every kernel declines:{}", table.name, reasons));
+}
+
+bool stores_once(const webgpu::Launch& launch, std::size_t outputs) {
+  return outputs == 1 && launch.access == OutputAccess::write && !launch.zeroed &&
+         launch.source.language() == Language::wgsl;
+}
+
+/// Whether the launch needs the operand dense. What only the store reads it reads by its strides.
+bool wants_dense(const webgpu::Launch& launch, std::string_view name) {
+  const auto names = [&](const std::vector<std::string>& list) {
+    return std::ranges::find(list, name) != list.end();
+  };
+  if (names(launch.dense)) return true;
+  const bool store_alone =
+      launch.store && names(launch.store->inputs) && !mentions_operand(launch, name);
+  return !launch.strided && !store_alone;
+}
+
+[[noreturn]] void refuse_epilogue(const OpTable& table) {
+  throw KernelError(
+      fmt::format("{}: its results do not leave through one generated store, so nothing can be "
+                  "applied there",
+                  table.name));
+}
+
+std::shared_ptr<const PreparedKernel> prepare(Runtime& runtime, const OpTable& table,
+                                              const void* op, std::span<const RawTensor> inputs,
+                                              std::span<const TensorSpec> specs,
+                                              std::span<const Param* const> params,
+                                              const EpilogueCode* epilogue) {
+  std::vector<Operand> in = operands(table.inputs, inputs);
+  const std::vector<Operand> out = operands(table.outputs, specs);
+  const auto candidates = table.webgpu_kernel(op, in, out, runtime.limits());
+  const webgpu::Launch& launch = choose(table, runtime, candidates);
+  if (epilogue != nullptr && !stores_once(launch, specs.size())) refuse_epilogue(table);
+  std::vector<bool> dense;
+  for (Operand& t : in) {
+    dense.push_back(wants_dense(launch, t.name));
+    if (dense.back()) t.layout = Layout::dense(t.layout.shape);
+  }
+  RenderedLaunch rendered = render(table, launch, in, out, params, runtime.limits(), epilogue);
+  auto prepared = std::make_shared<PreparedKernel>();
+  try {
+    prepared->kernel = runtime.compile(rendered.id, table.name);
+  } catch (const KernelError& error) {
+    throw KernelError(rendered.source.locate(error.what()));
+  }
+  prepared->words = std::move(rendered.words);
+  prepared->patches = std::move(rendered.patches);
+  prepared->grid = rendered.grid;
+  prepared->dense = std::move(dense);
+  prepared->zeroed = launch.zeroed;
+  prepared->store_types = std::move(rendered.store_types);
+  prepared->epilogue_word = rendered.epilogue_word;
+  if (epilogue != nullptr) prepared->epilogue = epilogue->epilogue().body;
+  for (const Scratch& s : launch.scratch) prepared->scratch.push_back({Shape{s.elements}, s.dtype});
+  return prepared;
+}
+
+/// The operand, dense. kiln's own copying kernel is WGSL.
+RawTensor made_dense(const OpTable& table, std::size_t input, const RawTensor& x) {
+  const bool lies_dense = x.layout.is_dense() && x.layout.offset == 0;
+  if (!lies_dense && !accepts(*x.runtime, Language::wgsl)) {
+    throw UnsupportedError(
+        fmt::format("{}: '{}' is a strided view {}, which a kernel in WGSL would make dense; this "
+                    "device ({}: {}) takes none: pass a dense tensor",
+                    table.name, table.inputs[input], to_string(x.shape()), x.runtime->name(),
+                    x.runtime->adapter()));
+  }
+  return make_dense(x);
+}
+
+bool nothing_to_compute(std::span<const TensorSpec> out) {
+  return std::ranges::all_of(out,
+                             [](const TensorSpec& spec) { return spec.shape.elements() == 0; });
+}
+
+/// The metadata block with this launch's own numbers in it.
+std::vector<std::uint32_t> words_of(const OpTable& table, const PreparedKernel& prepared,
+                                    std::span<const Param* const> params,
+                                    const EpilogueCode* epilogue) {
+  std::vector<std::uint32_t> words = prepared.words;
+  for (const auto& patch : prepared.patches)
+    words[patch.word] = word_of(table.name, params[patch.param]->value(), DType::f32);
+  if (epilogue != nullptr) {
+    const std::vector<std::uint32_t> own = epilogue->words(prepared.store_types);
+    std::ranges::copy(own, words.begin() + static_cast<std::ptrdiff_t>(prepared.epilogue_word));
+  }
+  return words;
+}
+
+std::vector<TensorSpec> results_of(std::span<const TensorSpec> out, const EpilogueCode* epilogue) {
+  if (epilogue == nullptr) return {out.begin(), out.end()};
+  std::vector<TensorSpec> specs;
+  for (const DType dtype : epilogue->epilogue().out) specs.push_back({out[0].shape, dtype});
+  return specs;
+}
+
+std::vector<RawTensor> launch(const OpTable& table, const void* op,
+                              const std::shared_ptr<Runtime>& runtime,
+                              std::span<const RawTensor> inputs, std::span<const TensorSpec> out,
+                              const EpilogueCode* epilogue) {
+  std::vector<RawTensor> results;
+  for (const TensorSpec& spec : results_of(out, epilogue))
+    results.push_back(allocate(table.name, runtime, spec));
+  if (nothing_to_compute(out)) return results;
+  std::vector<const Param*> params;
+  table.params(op, params);
+  const auto prepared = KernelCache::of(*runtime).find_or<PreparedKernel>(
+      key_of(table, op, inputs, out, epilogue),
+      [&] { return prepare(*runtime, table, op, inputs, out, params, epilogue); });
+
+  std::vector<RawTensor> keep(inputs.begin(), inputs.end());
+  std::vector<Binding> bindings;
+  for (std::size_t i = 0; i < keep.size(); ++i) {
+    if (prepared->dense[i]) keep[i] = made_dense(table, i, keep[i]);
+    bindings.push_back({keep[i].buffer});
+  }
+  for (const TensorSpec& spec : prepared->scratch) {
+    keep.push_back(allocate(table.name, runtime, spec));
+    bindings.push_back({keep.back().buffer});
+  }
+  if (epilogue != nullptr) {
+    for (const RawTensor& t : epilogue->epilogue().inputs) bindings.push_back({t.buffer});
+  }
+  for (const RawTensor& t : results) {
+    if (prepared->zeroed) runtime->fill(t.buffer, 0, (bytes_of(t.spec()) + 3) / 4 * 4, 0);
+    bindings.push_back({t.buffer});
+  }
+  const std::vector<std::uint32_t> words = words_of(table, *prepared, params, epilogue);
+  runtime->launch(prepared->kernel, bindings, std::as_bytes(std::span(words)), prepared->grid);
+  return results;
+}
+
+std::vector<RawTensor> forward(const OpTable& table, const void* op,
+                               const std::shared_ptr<Runtime>& runtime,
+                               std::span<const RawTensor> inputs, std::span<const TensorSpec> out) {
+  Client client(runtime, table.name);
+  std::vector<RawTensor> results = table.webgpu_forward(op, client, inputs, out);
+  check_results({table.name, table.outputs, "webgpu_forward"}, runtime, results, out);
+  return results;
+}
+
+}  // namespace
+
+std::vector<RawTensor> run_kernel(const std::shared_ptr<Runtime>& runtime, const OpTable& table,
+                                  const void* op, std::span<const RawTensor> inputs,
+                                  std::span<const TensorSpec> out, const FusedEpilogue* epilogue) {
+  if (epilogue == nullptr) {
+    return table.webgpu_forward != nullptr ? forward(table, op, runtime, inputs, out)
+                                           : launch(table, op, runtime, inputs, out, nullptr);
+  }
+  if (table.webgpu_forward != nullptr || out.size() != 1) refuse_epilogue(table);
+  const EpilogueCode code(table.name, *epilogue, out[0]);
+  return launch(table, op, runtime, inputs, out, &code);
+}
+
+std::optional<int> takes_epilogue(const OpTable& table, const void* op, const Runtime& runtime,
+                                  std::span<const Operand> inputs,
+                                  std::span<const TensorSpec> out) {
+  if (table.webgpu_forward != nullptr || table.webgpu_kernel == nullptr) return {};
+  const std::vector<Operand> in = renamed(table.inputs, inputs);
+  const auto candidates =
+      table.webgpu_kernel(op, in, operands(table.outputs, out), runtime.limits());
+  const webgpu::Launch* launch = first_willing(runtime, candidates);
+  if (launch == nullptr || !stores_once(*launch, out.size())) return {};
+  return static_cast<int>(in.size() + launch->scratch.size() + 1);
+}
+
+}  // namespace kiln::dispatch::wgsl

@@ -1,0 +1,13 @@
+#pragma once
+#include <span>
+
+#include "kiln/dispatch/kernel/op_table.hpp"
+
+namespace kiln::dispatch::wgsl {
+
+/// Throws KernelError for operands, scratch buffers and params whose names are not valid in a
+/// kernel's text, and for two of one name. The message has the name.
+void check_names(const OpTable& table, const webgpu::Launch& launch, std::span<const Operand> in,
+                 std::span<const Operand> out);
+
+}  // namespace kiln::dispatch::wgsl

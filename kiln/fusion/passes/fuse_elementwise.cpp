@@ -1,0 +1,73 @@
+#include "kiln/fusion/passes/rewrite.hpp"
+
+namespace kiln::fusion {
+namespace {
+
+class IntoElementwise : Pass {
+ public:
+  using Pass::Pass;
+
+  Graph run() && {
+    for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+      while (absorb_one(static_cast<std::int32_t>(n))) {
+      }
+    }
+    return std::move(*this).settled();
+  }
+
+ private:
+  /// Takes one producer into `consumer`, if there is one that may be.
+  bool absorb_one(std::int32_t consumer) {
+    const auto* to = std::get_if<Elementwise>(&node(consumer).work);
+    if (to == nullptr) return false;
+    for (const Use& use : node(consumer).in) {
+      const std::int32_t producer = links.producer(use.value);
+      if (producer < 0) continue;
+      const auto* from = std::get_if<Elementwise>(&node(producer).work);
+      if (from == nullptr || !reads_in_order(graph, node(consumer), node(producer)) ||
+          from->shape.elements() != to->shape.elements() ||
+          !may_bind(graph, links, limits, producer, consumer) ||
+          links.detour(graph, producer, consumer))
+        continue;
+      if (merge(producer, consumer)) return true;
+    }
+    return false;
+  }
+
+  bool merge(std::int32_t producer, std::int32_t consumer) {
+    const Node& p = node(producer);
+    const Node& c = node(consumer);
+    const Shape& shape = std::get<Elementwise>(c.work).shape;
+    BodyBuilder builder(graph);
+    std::vector<std::int32_t> p_in;
+    for (const Use& use : p.in) {
+      const auto in = builder.input(use, shape);
+      if (!in) return false;
+      p_in.push_back(*in);
+    }
+    const auto p_out =
+        builder.add(std::get<Elementwise>(p.work).body, p_in, dtypes_of(graph, p.out));
+    auto both = join(graph, links, builder, producer, p_out, consumer, shape);
+    if (!both) return false;
+    BodyBuilder::Built built = builder.finish(both->roots);
+    Node merged{joined(p.records, c.records), {}, {}, std::move(both->out)};
+    merged.in = std::move(built.in);
+    if (!within(limits, merged, built.body)) return false;
+    merged.work = Elementwise{std::move(built.body), shape};
+    links.unlink(graph, producer);
+    links.unlink(graph, consumer);
+    node(producer) = {node(producer).records, Elementwise{}, {}, {}};
+    node(consumer) = std::move(merged);
+    links.link(graph, consumer);
+    links.joined(producer, consumer, consumer);
+    return true;
+  }
+};
+
+}  // namespace
+
+Graph fuse_elementwise(Graph graph, const FusionLimits& limits) {
+  return IntoElementwise(std::move(graph), limits).run();
+}
+
+}  // namespace kiln::fusion

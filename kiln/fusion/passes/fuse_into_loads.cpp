@@ -1,0 +1,164 @@
+#include <algorithm>
+
+#include "kiln/dispatch/raw_tensor.hpp"
+#include "kiln/fusion/passes/rewrite.hpp"
+
+namespace kiln::fusion {
+namespace {
+
+// A cheap body may be computed for every element it is broadcast to; a dear one only for few.
+constexpr int cheap_nodes = 16;
+constexpr std::int64_t few_elements = 1 << 16;
+constexpr std::size_t most_readers = 4;
+
+class IntoLoads : Pass {
+ public:
+  using Pass::Pass;
+
+  Graph run() && {
+    for (const Node& producer : graph.nodes) {
+      if (!std::holds_alternative<Elementwise>(producer.work)) continue;
+      const std::vector<std::int32_t> values = producer.out;
+      for (const std::int32_t value : values) move_into_readers(value);
+    }
+    return std::move(*this).settled();
+  }
+
+ private:
+  /// Has every reader of `value` compute it, so that nobody stores it.
+  void move_into_readers(std::int32_t value) {
+    const std::int32_t producer = links.producer(value);
+    const std::vector<std::int32_t> readers = links.consumers(value);
+    if (graph.values[static_cast<std::size_t>(value)].held || readers.empty() ||
+        readers.size() > most_readers || !worth_it(node(producer), value, readers.size()))
+      return;
+    std::vector<Node> rewritten;
+    for (const std::int32_t reader : readers) {
+      auto with_it = rebuilt(reader, producer, value);
+      if (!with_it) return;
+      rewritten.push_back(std::move(*with_it));
+    }
+    for (std::size_t i = 0; i < readers.size(); ++i) {
+      links.unlink(graph, readers[i]);
+      node(readers[i]) = std::move(rewritten[i]);
+      links.link(graph, readers[i]);
+    }
+    forget(producer, value);
+  }
+
+  /// Reading the producer's inputs once a reader moves no more bytes than storing `value` would.
+  bool worth_it(const Node& producer, std::int32_t value, std::size_t readers) const {
+    const auto& body = *std::get<Elementwise>(producer.work).body.body;
+    const auto root =
+        static_cast<std::size_t>(std::ranges::find(producer.out, value) - producer.out.begin());
+    double in = 0;
+    for (std::size_t i = 0; i < producer.in.size(); ++i) {
+      const Use& use = producer.in[i];
+      if (body.uses(root, static_cast<int>(i)))
+        in += static_cast<double>(bytes_reached(graph, use));
+    }
+    const TensorSpec& spec = graph.spec(value);
+    const double out = static_cast<double>(dispatch::bytes_of(spec));
+    const auto n = static_cast<double>(readers);
+    const double saved = producer.out.size() == 1 ? in : 0;
+    return n * in <= (n + 1) * out + saved;
+  }
+
+  /// The reader as it is when it computes `value` itself; nothing where it cannot.
+  std::optional<Node> rebuilt(std::int32_t reader, std::int32_t producer, std::int32_t value) {
+    Node out = node(reader);
+    out.records = joined(node(producer).records, out.records);
+    if (auto* work = std::get_if<Elementwise>(&out.work)) {
+      auto built = computing(out.in, producer, value, work->body, dtypes_of(graph, out.out));
+      if (!built) return std::nullopt;
+      work->body = std::move(built->body);
+      out.in = std::move(built->in);
+      return within(limits, out, work->body) ? std::optional(std::move(out)) : std::nullopt;
+    }
+    auto* work = std::get_if<Reduce>(&out.work);
+    if (work == nullptr) return std::nullopt;
+    const std::size_t first =
+        work->epilogue.body.body != nullptr ? work->epilogue.first : out.in.size();
+    const std::vector<Use> after(out.in.begin() + static_cast<std::ptrdiff_t>(first), out.in.end());
+    if (std::ranges::find(after, value, &Use::value) != after.end()) return std::nullopt;
+    out.in.resize(first);
+    auto built = computing(out.in, producer, value, work->before, std::vector{work->dtype});
+    if (!built) return std::nullopt;
+    work->before = std::move(built->body);
+    out.in = std::move(built->in);
+    work->epilogue.first = out.in.size();
+    out.in.insert(out.in.end(), after.begin(), after.end());
+    return within(limits, out, work->before) ? std::optional(std::move(out)) : std::nullopt;
+  }
+
+  /// `body` over `in`, where what makes `value` is put in place of reading it. A null body is its
+  /// one input itself.
+  std::optional<BodyBuilder::Built> computing(const std::vector<Use>& in, std::int32_t producer,
+                                              std::int32_t value, const BoundBody& body,
+                                              const std::vector<DType>& out) {
+    BodyBuilder builder(graph);
+    std::vector<std::int32_t> arguments;
+    for (const Use& use : in) {
+      if (use.value != value) {
+        arguments.push_back(builder.input(use));
+        continue;
+      }
+      const auto made = inside(builder, node(producer), value, use.layout);
+      if (!made) return std::nullopt;
+      arguments.push_back(*made);
+    }
+    return builder.finish(body.body == nullptr ? arguments : builder.add(body, arguments, out));
+  }
+
+  /// `value` as it is seen through `view`, computed in the builder's body.
+  std::optional<std::int32_t> inside(BodyBuilder& builder, const Node& producer, std::int32_t value,
+                                     const Layout& view) {
+    const auto& work = std::get<Elementwise>(producer.work);
+    const int size = static_cast<int>(work.body.body->graph->nodes().size());
+    const std::int64_t elements = view.shape.elements();
+    if (elements > work.shape.elements() && size > cheap_nodes && elements > few_elements)
+      return std::nullopt;
+    std::vector<std::int32_t> arguments;
+    for (const Use& use : producer.in) {
+      const auto seen = seen_through(use.layout, view);
+      if (!seen) return std::nullopt;
+      arguments.push_back(builder.input({use.value, *seen}));
+    }
+    const auto results = builder.add(work.body, arguments, dtypes_of(graph, producer.out));
+    return results[static_cast<std::size_t>(std::ranges::find(producer.out, value) -
+                                            producer.out.begin())];
+  }
+
+  /// Takes `value` away from what the producer stores.
+  void forget(std::int32_t producer, std::int32_t value) {
+    links.unlink(graph, producer);
+    Node& n = node(producer);
+    BodyBuilder builder(graph);
+    std::vector<std::int32_t> in;
+    for (const Use& use : n.in) in.push_back(builder.input(use));
+    const auto results =
+        builder.add(std::get<Elementwise>(n.work).body, in, dtypes_of(graph, n.out));
+    std::vector<std::int32_t> roots;
+    std::vector<std::int32_t> out;
+    for (std::size_t i = 0; i < n.out.size(); ++i) {
+      if (n.out[i] == value) continue;
+      out.push_back(n.out[i]);
+      roots.push_back(results[i]);
+    }
+    n.out = std::move(out);
+    n.in.clear();
+    if (n.out.empty()) return;
+    BodyBuilder::Built built = builder.finish(roots);
+    std::get<Elementwise>(n.work).body = std::move(built.body);
+    n.in = std::move(built.in);
+    links.link(graph, producer);
+  }
+};
+
+}  // namespace
+
+Graph fuse_into_loads(Graph graph, const FusionLimits& limits) {
+  return IntoLoads(std::move(graph), limits).run();
+}
+
+}  // namespace kiln::fusion

@@ -1,0 +1,121 @@
+#pragma once
+/// Queued work as the passes see it. Values are numbers, layouts are relative to a dense buffer or
+/// to a given one, run-time scalars are numbers of a list. Nothing belongs to one drain, so a plan
+/// serves every drain of the same form.
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "kiln/dispatch/kernel/op_table.hpp"
+#include "kiln/dispatch/reduction/reduction.hpp"
+#include "kiln/scalar/expr.hpp"
+#include "kiln/support/layout.hpp"
+
+namespace kiln::fusion {
+
+/// A number as an index.
+inline std::size_t at(std::int32_t number) { return static_cast<std::size_t>(number); }
+
+/// A value, read through a layout.
+struct Use {
+  std::int32_t value = -1;
+  Layout layout;
+  bool operator==(const Use&) const = default;
+};
+
+/// A run-time scalar of a body: its number in the drain's list, and the dtype it is used in.
+struct ParamUse {
+  std::int32_t number = -1;
+  DType dtype = DType::f32;
+  bool operator==(const ParamUse&) const = default;
+};
+
+/// A body and the scalars of its slots.
+struct BoundBody {
+  BodyPtr body;
+  std::vector<ParamUse> params;
+};
+
+/// Computes every root over `shape`. Inputs: one a slot, each of that shape.
+struct Elementwise {
+  BoundBody body;
+  Shape shape;
+};
+
+/// An elementwise end of a reduction or a kernel: slot 0 is what would have been stored, the others
+/// are the node's uses from `first` on; one root an output of the node.
+struct NodeEpilogue {
+  BoundBody body;
+  std::size_t first = 0;
+};
+
+/// Reduces what `before` computes over `shape` from the node's first uses (null: the first use
+/// itself).
+struct Reduce {
+  Reduction reduction;
+  BoundBody before;
+  Shape shape;
+  DType dtype = DType::f32;  ///< of the elements reduced
+  TensorSpec result;         ///< before `epilogue`
+  NodeEpilogue epilogue;
+};
+
+/// An operation's own kernel or launches: record `record` of the drain.
+struct Call {
+  std::int32_t record = -1;
+  std::string identity;             ///< equal for equal calls; empty where each must run
+  std::vector<TensorSpec> results;  ///< before `epilogue`
+  /// Storage buffers it binds, if its stores can take an epilogue; else 0.
+  int buffers = 0;
+  NodeEpilogue epilogue;
+};
+
+/// One launch, or what an operation launches by itself.
+struct Node {
+  std::vector<std::int32_t> records;  ///< what it stands for, in order
+  std::variant<Elementwise, Reduce, Call> work;
+  std::vector<Use> in;
+  std::vector<std::int32_t> out;
+};
+
+struct ValueInfo {
+  TensorSpec spec;
+  bool given = false;  ///< it exists before
+  bool held = false;   ///< somebody reads it afterwards
+};
+
+struct Graph {
+  std::vector<ValueInfo> values;
+  std::vector<Node> nodes;  ///< producers before consumers
+  /// Values that are copies of others, by equal computation: (copy, original).
+  std::vector<std::pair<std::int32_t, std::int32_t>> copies;
+
+  [[nodiscard]] const TensorSpec& spec(std::int32_t value) const {
+    return values[static_cast<std::size_t>(value)].spec;
+  }
+};
+
+/// Bytes of the distinct elements that `use` reads, each counted once.
+std::uint64_t bytes_reached(const Graph& graph, const Use& use);
+
+/// What limits a launch.
+struct FusionLimits {
+  int buffers = 8;  ///< storage buffers a kernel can bind
+  int nodes = 128;  ///< expressions of one body: longer kernels compile long and spill
+  int params = 32;  ///< run-time scalars of one body: each takes a word of the launch's metadata
+};
+
+/// Merges equal nodes.
+Graph share_common(Graph graph);
+/// Fuses elementwise producers into elementwise consumers that read them in place. Chains and trees
+/// become one launch, which may have several results.
+Graph fuse_elementwise(Graph graph, const FusionLimits& limits);
+/// Fuses elementwise consumers into the store of the reduction or kernel before them.
+Graph fuse_into_stores(Graph graph, const FusionLimits& limits);
+/// Computes elementwise producers again inside each reduction and elementwise launch that reads
+/// them, if that moves no more bytes than storing them.
+Graph fuse_into_loads(Graph graph, const FusionLimits& limits);
+
+}  // namespace kiln::fusion

@@ -1,0 +1,145 @@
+#pragma once
+/// What the fusing passes share.
+#include <map>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "kiln/fusion/passes/graph.hpp"
+#include "kiln/scalar/compose.hpp"
+
+namespace kiln::fusion {
+
+/// The layout that reads `inner` as `view` reads a dense tensor of inner's shape; nothing if no
+/// strides express it.
+std::optional<Layout> seen_through(const Layout& inner, const Layout& view);
+
+/// Whether `use` reads its value element by element in the order of storage. The shape may be
+/// another one.
+bool reads_in_order(const Graph& graph, const Use& use);
+
+/// Whether `reader` reads everything that `maker` makes for it in order.
+bool reads_in_order(const Graph& graph, const Node& reader, const Node& maker);
+
+/// The producer and the readers of each value of a graph.
+class Links {
+ public:
+  explicit Links(const Graph& graph);
+
+  /// The node that makes `value`, or -1 for a given one.
+  [[nodiscard]] std::int32_t producer(std::int32_t value) const {
+    return producers_[static_cast<std::size_t>(value)];
+  }
+  /// The nodes that read `value`, each once, in order.
+  [[nodiscard]] const std::vector<std::int32_t>& consumers(std::int32_t value) const {
+    return consumers_[static_cast<std::size_t>(value)];
+  }
+  /// Whether anything besides these nodes needs `value`.
+  [[nodiscard]] bool needed_besides(const Graph& graph, std::int32_t value,
+                                    std::span<const std::int32_t> readers) const;
+  /// Whether a path leads from `from` to its reader `to` through a third node. Also true if so much
+  /// depends on `from` that the search would take too long.
+  [[nodiscard]] bool detour(const Graph& graph, std::int32_t from, std::int32_t to);
+
+  /// Call these before and after a change of a node.
+  void unlink(const Graph& graph, std::int32_t node);
+  void link(const Graph& graph, std::int32_t node);
+  /// Call this when two nodes were merged into one of them, `kept`; detour() must have allowed it.
+  void joined(std::int32_t from, std::int32_t to, std::int32_t kept);
+
+ private:
+  void spread();
+
+  std::vector<std::int32_t> producers_;
+  std::vector<std::vector<std::int32_t>> consumers_;  ///< ascending
+  // An order of the nodes, producers before consumers. A path between two nodes leads only through
+  // nodes that lie between them.
+  std::vector<std::int64_t> places_;
+  std::map<std::int64_t, std::int32_t> by_place_;
+  // What the last detour() met on its way.
+  std::vector<std::int32_t> between_;
+  std::vector<std::uint32_t> seen_;
+  std::uint32_t stamp_ = 0;
+};
+
+/// Makes one body of several. Equal uses are one input, equal scalars of one dtype one param.
+class BodyBuilder {
+ public:
+  explicit BodyBuilder(const Graph& graph) : graph_(graph) {}
+
+  /// The input that reads `use`.
+  std::int32_t input(const Use& use);
+  /// The same under another shape of as many elements; nothing if that needs a copy.
+  std::optional<std::int32_t> input(const Use& use, const Shape& shape);
+  /// An input of dtype `dtype` that is no use: slot 0 of an epilogue. Must come first.
+  std::int32_t value(DType dtype);
+  /// Copies a body in: `in[i]` is what its input i becomes; results have the dtypes `out`.
+  std::vector<std::int32_t> add(const BoundBody& body, std::span<const std::int32_t> in,
+                                std::span<const DType> out);
+
+  /// The body of these results. Inputs that none of them needs are dropped.
+  struct Built {
+    BoundBody body;
+    std::vector<Use> in;
+  };
+  [[nodiscard]] Built finish(std::span<const std::int32_t> roots) const;
+  /// Expressions so far.
+  [[nodiscard]] int size() const { return composer_.size(); }
+
+ private:
+  [[nodiscard]] DType dtype_of(std::int32_t node) const;
+  std::int32_t slot_of(const ParamUse& param);
+
+  const Graph& graph_;
+  Composer composer_;
+  bool has_value_ = false;
+  std::vector<Use> uses_;
+  std::vector<ParamUse> params_;
+  std::vector<std::pair<std::int32_t, DType>> dtypes_;  ///< of nodes handed out
+};
+
+/// An elementwise consumer appended to what its producer computes. `made[i]` is the node of the
+/// producer's result i, over `shape`.
+struct Joined {
+  std::vector<std::int32_t> out;    ///< values that somebody besides the two needs
+  std::vector<std::int32_t> roots;  ///< their nodes
+};
+/// Nothing if an input of the consumer would need a copy to have that shape.
+std::optional<Joined> join(const Graph& graph, const Links& links, BodyBuilder& builder,
+                           std::int32_t producer, std::span<const std::int32_t> made,
+                           std::int32_t consumer, const Shape& shape);
+
+/// The dtypes of values.
+std::vector<DType> dtypes_of(const Graph& graph, std::span<const std::int32_t> values);
+
+/// The records of both, in order, each once.
+std::vector<std::int32_t> joined(const std::vector<std::int32_t>& a,
+                                 const std::vector<std::int32_t>& b);
+
+/// Whether one launch may bind everything that `producer` and `consumer` read and write. This is
+/// quick, and asked before their bodies are merged.
+bool may_bind(const Graph& graph, const Links& links, const FusionLimits& limits,
+              std::int32_t producer, std::int32_t consumer);
+
+/// Whether one launch may have `body`.
+bool within(const FusionLimits& limits, const BoundBody& body);
+/// Whether `node` may bind its operands besides.
+bool within(const FusionLimits& limits, const Node& node, const BoundBody& body);
+
+/// Drops nodes whose results nobody needs, and sorts the others: producers before consumers,
+/// otherwise by their last records.
+Graph settle_order(Graph graph);
+
+/// What a pass works on.
+struct Pass {
+  Pass(Graph from, const FusionLimits& within) : graph(std::move(from)), limits(within) {}
+
+  Node& node(std::int32_t n) { return graph.nodes[at(n)]; }
+  Graph settled() && { return settle_order(std::move(graph)); }
+
+  Graph graph;
+  const FusionLimits& limits;
+  Links links{graph};
+};
+
+}  // namespace kiln::fusion

@@ -1,0 +1,76 @@
+#pragma once
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "kiln/scalar/host/tile_kernels.hpp"
+#include "kiln/scalar/infer.hpp"
+
+namespace kiln {
+
+/// A result of a tape: as it is stored, or as further steps use it (f16 as a rounded f32).
+struct TapeResult {
+  DType dtype = DType::f32;
+  bool stored = true;
+};
+
+/// A body prepared for the host: tile kernels that run one after the other over tiles of elements,
+/// which stay in the nearest cache.
+///
+///     const Tape tape(*body, types, inputs, results);
+///     Tape::State state(tape, params);  // one a thread
+///     tape.run(state, {{{x, false}}}, {{y}}, 1024);  // y[i] = body(x[i])
+class Tape {
+ public:
+  /// Elements of a tile, at most.
+  static constexpr std::size_t tile = 1024;
+
+  /// `types` as infer() gives them for `inputs`.
+  Tape(const Body& body, const BodyTypes& types, std::span<const DType> inputs,
+       std::span<const TapeResult> results);
+
+  /// What a run writes to: constants, params and intermediate values.
+  class State {
+   public:
+    /// `params`: one word a param, in the param's dtype (f16 as f32).
+    State(const Tape& tape, std::span<const std::uint32_t> params);
+
+   private:
+    friend class Tape;
+    std::vector<std::uint32_t> words_;  ///< constants, params, and what follows from them alone
+    std::vector<std::uint32_t> tiles_;
+  };
+
+  /// Computes `n` elements of every result, at most a tile, from `n` elements of every input. A
+  /// result may share memory with an input.
+  void run(State& state, std::span<const TileArg> inputs, std::span<void* const> results,
+           std::size_t n) const;
+
+  /// How many tile kernels run for one tile.
+  [[nodiscard]] std::size_t length() const { return tile_steps_.size(); }
+
+ private:
+  enum class Place : std::uint8_t { none, input, word, temp, result };
+  struct Ref {
+    Place place = Place::none;
+    std::int32_t index = -1;
+    bool operator==(const Ref&) const = default;
+  };
+  struct Step {
+    TileKernel kernel = nullptr;
+    std::array<Ref, 3> from;
+    Ref to;
+  };
+  class Builder;
+
+  std::vector<std::uint32_t> constants_;
+  std::size_t params_ = 0;
+  std::size_t words_ = 0;
+  std::size_t temps_ = 0;
+  std::vector<Step> word_steps_;  ///< of constants and params alone: once a state
+  std::vector<Step> tile_steps_;
+};
+
+}  // namespace kiln

@@ -1,0 +1,332 @@
+#include "kiln/scalar/host/tile_kernels.hpp"
+
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include "kiln/scalar/host/simd_targets.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kiln/scalar/host/tile_kernels.cpp"
+#include <hwy/foreach_target.h>  // must come before what it compiles for each target
+#include <hwy/highway.h>
+
+#include "kiln/scalar/host/simd_math-inl.h"
+#include "kiln/scalar/host/tile_loops-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kiln {
+namespace HWY_NAMESPACE {
+namespace {
+
+using DF = hn::ScalableTag<float>;
+using DI = hn::ScalableTag<std::int32_t>;
+using DU = hn::ScalableTag<std::uint32_t>;
+
+/// A mask as words of 0 and 1.
+template <class D, class M>
+HWY_INLINE hn::Vec<DU> truth(D, M mask) {
+  const DU du;
+  return hn::IfThenElseZero(hn::RebindMask(du, mask), hn::Set(du, 1U));
+}
+HWY_INLINE hn::Mask<DU> holds(hn::Vec<DU> word) { return hn::Ne(word, hn::Zero(DU())); }
+
+// What the opcodes do to vectors.
+constexpr auto neg = [](auto, auto x) HWY_ATTR { return hn::Neg(x); };
+constexpr auto abs_of = [](auto, auto x) HWY_ATTR { return hn::Abs(x); };
+constexpr auto exp_of = [](auto d, auto x) HWY_ATTR { return Exp(d, x); };
+constexpr auto log_of = [](auto d, auto x) HWY_ATTR { return Log(d, x); };
+constexpr auto sqrt_of = [](auto, auto x) HWY_ATTR { return hn::Sqrt(x); };
+constexpr auto rsqrt_of = [](auto d, auto x) HWY_ATTR { return Rsqrt(d, x); };
+constexpr auto tanh_of = [](auto d, auto x) HWY_ATTR { return Tanh(d, x); };
+constexpr auto sigmoid_of = [](auto d, auto x) HWY_ATTR { return Sigmoid(d, x); };
+constexpr auto softplus_of = [](auto d, auto x) HWY_ATTR { return Softplus(d, x); };
+constexpr auto relu_of = [](auto d, auto x) HWY_ATTR { return Relu(d, x); };
+constexpr auto erf_of = [](auto d, auto x) HWY_ATTR { return Erf(d, x); };
+constexpr auto nan_of = [](auto d, auto x) HWY_ATTR { return truth(d, hn::IsNaN(x)); };
+constexpr auto round_of = [](auto d, auto x) HWY_ATTR { return RoundF16(d, x); };
+constexpr auto add = [](auto, auto a, auto b) HWY_ATTR { return hn::Add(a, b); };
+constexpr auto sub = [](auto, auto a, auto b) HWY_ATTR { return hn::Sub(a, b); };
+constexpr auto mul = [](auto, auto a, auto b) HWY_ATTR { return hn::Mul(a, b); };
+constexpr auto div_of = [](auto, auto a, auto b) HWY_ATTR { return hn::Div(a, b); };
+constexpr auto pow_of = [](auto d, auto a, auto b) HWY_ATTR { return Pow(d, a, b); };
+constexpr auto min_of = [](auto d, auto a, auto b) HWY_ATTR { return Min(d, a, b); };
+constexpr auto max_of = [](auto d, auto a, auto b) HWY_ATTR { return Max(d, a, b); };
+constexpr auto unless_zero = [](auto d, auto g, auto x)
+                                 HWY_ATTR { return hn::IfThenZeroElse(hn::Eq(g, hn::Zero(d)), x); };
+constexpr auto imin = [](auto, auto a, auto b) HWY_ATTR { return hn::Min(a, b); };
+constexpr auto imax = [](auto, auto a, auto b) HWY_ATTR { return hn::Max(a, b); };
+constexpr auto irelu = [](auto d, auto x) HWY_ATTR { return hn::Max(x, hn::Zero(d)); };
+constexpr auto keep = [](auto, auto x) HWY_ATTR { return x; };
+constexpr auto equal = [](auto d, auto a, auto b) HWY_ATTR { return truth(d, hn::Eq(a, b)); };
+constexpr auto less = [](auto d, auto a, auto b) HWY_ATTR { return truth(d, hn::Lt(a, b)); };
+constexpr auto less_equal = [](auto d, auto a, auto b) HWY_ATTR { return truth(d, hn::Le(a, b)); };
+constexpr auto iless_equal = [](auto d, auto a, auto b)
+                                 HWY_ATTR { return truth(d, hn::Not(hn::Lt(b, a))); };
+constexpr auto bnot = [](auto d, auto x) HWY_ATTR { return truth(d, hn::Eq(x, hn::Zero(d))); };
+constexpr auto band = [](auto d, auto a, auto b)
+                          HWY_ATTR { return truth(d, hn::And(holds(a), holds(b))); };
+constexpr auto bor = [](auto d, auto a, auto b) HWY_ATTR { return truth(d, holds(hn::Or(a, b))); };
+constexpr auto bequal = [](auto d, auto a, auto b)
+                            HWY_ATTR { return truth(d, hn::Not(hn::Xor(holds(a), holds(b)))); };
+constexpr auto pick = [](auto, auto c, auto yes, auto no)
+                          HWY_ATTR { return hn::IfThenElse(holds(c), yes, no); };
+constexpr auto to_i32 = [](auto d, auto x) HWY_ATTR { return F32ToI32(d, x); };
+constexpr auto to_u32 = [](auto d, auto x) HWY_ATTR { return F32ToU32(d, x); };
+constexpr auto i32_to_u32 = [](auto d, auto x)
+                                HWY_ATTR { return hn::BitCast(DU(), hn::Max(x, hn::Zero(d))); };
+constexpr auto u32_to_i32 = [](auto d, auto x) HWY_ATTR {
+  return hn::BitCast(DI(), hn::Min(x, hn::Set(d, 0x7FFFFFFFU)));
+};
+constexpr auto from_i32 = [](auto, auto x) HWY_ATTR { return I32ToF32(DF(), x); };
+constexpr auto from_u32 = [](auto, auto x) HWY_ATTR { return U32ToF32(DF(), x); };
+// A NaN is not zero.
+constexpr auto nonzero = [](auto d, auto x)
+                             HWY_ATTR { return truth(d, hn::Not(hn::Eq(x, hn::Zero(d)))); };
+constexpr auto one_or_zero = [](auto, auto x) HWY_ATTR {
+  return hn::IfThenElseZero(hn::RebindMask(DF(), holds(x)), hn::Set(DF(), 1.0F));
+};
+
+/// Integer division has no vectors.
+template <class T>
+void divide(const TileArg* from, void* to, std::size_t n) {
+  T* out = static_cast<T*>(to);
+  const std::size_t a_step = from[0].uniform ? 0 : 1;
+  const std::size_t b_step = from[1].uniform ? 0 : 1;
+  for (std::size_t i = 0; i < n; ++i) {
+    const T a = elements<T>(from[0])[i * a_step];
+    const T b = elements<T>(from[1])[i * b_step];
+    const bool itself = b == 0 || (std::is_signed_v<T> && b == static_cast<T>(-1) &&
+                                   a == std::numeric_limits<T>::min());
+    out[i] = itself ? a : static_cast<T>(a / b);
+  }
+}
+
+using Half = hn::Rebind<hwy::float16_t, DF>;
+
+void load_f16(const TileArg* from, void* to, std::size_t n) {
+  const DF d;
+  const Half half;
+  const auto* in = elements<hwy::float16_t>(from[0]);
+  auto* out = static_cast<float*>(to);
+  const std::size_t step = hn::Lanes(d);
+  HWY_ALIGN hwy::float16_t padded[most_lanes] = {};
+  HWY_ALIGN float last[most_lanes];
+  if (from[0].uniform) {
+    padded[0] = in[0];
+    hn::Store(hn::PromoteTo(d, hn::Load(half, padded)), d, last);
+    for (std::size_t i = 0; i < n; ++i) out[i] = last[0];
+    return;
+  }
+  std::size_t i = 0;
+  for (; i + step <= n; i += step)
+    hn::StoreU(hn::PromoteTo(d, hn::LoadU(half, in + i)), d, out + i);
+  for (std::size_t k = 0; i + k < n; ++k) padded[k] = in[i + k];
+  hn::Store(hn::PromoteTo(d, hn::Load(half, padded)), d, last);
+  for (std::size_t k = 0; i + k < n; ++k) out[i + k] = last[k];
+}
+
+void store_f16(const TileArg* from, void* to, std::size_t n) {
+  const DF d;
+  const Half half;
+  auto* out = static_cast<hwy::float16_t*>(to);
+  const std::size_t step = hn::Lanes(d);
+  // Rounded first: then no target can round otherwise, and the rest is exact.
+  with_operand(d, from[0], [&](const auto& x) HWY_ATTR {
+    std::size_t i = 0;
+    for (; i + step <= n; i += step)
+      hn::StoreU(hn::DemoteTo(half, RoundF16(d, x.at(i))), half, out + i);
+    if (i == n) return;
+    HWY_ALIGN hwy::float16_t last[most_lanes];
+    hn::Store(hn::DemoteTo(half, RoundF16(d, x.rest(i, n - i))), half, last);
+    for (std::size_t k = 0; i + k < n; ++k) out[i + k] = last[k];
+  });
+}
+
+void copy_f16(const TileArg* from, void* to, std::size_t n) {
+  std::memcpy(to, from[0].data, n * sizeof(hwy::float16_t));
+}
+
+/// What is added up in vectors, and how many elements that were: all but the last few.
+struct VectorSum {
+  double sum = 0;
+  std::size_t taken = 0;
+};
+
+/// `with(sum, v)` is the sum with a vector of elements added to it. Four sums, so that additions
+/// need not wait for each other.
+template <class With>
+VectorSum vector_sum(const float* x, std::size_t n, const With& with) {
+  const DF d;
+  const std::size_t step = hn::Lanes(d);
+  auto a = hn::Zero(d);
+  auto b = a;
+  auto c = a;
+  auto e = a;
+  std::size_t i = 0;
+  for (; i + 4 * step <= n; i += 4 * step) {
+    a = with(a, hn::LoadU(d, x + i));
+    b = with(b, hn::LoadU(d, x + i + step));
+    c = with(c, hn::LoadU(d, x + i + 2 * step));
+    e = with(e, hn::LoadU(d, x + i + 3 * step));
+  }
+  for (; i + step <= n; i += step) a = with(a, hn::LoadU(d, x + i));
+  HWY_ALIGN float parts[most_lanes];
+  hn::Store(hn::Add(hn::Add(a, b), hn::Add(c, e)), d, parts);
+  VectorSum out{0, i};
+  for (std::size_t k = 0; k < step; ++k) out.sum += double{parts[k]};
+  return out;
+}
+
+double sum_f32(const float* x, std::size_t n) {
+  const auto [vectors, taken] =
+      vector_sum(x, n, [](auto all, auto v) HWY_ATTR { return hn::Add(all, v); });
+  double sum = vectors;
+  for (std::size_t i = taken; i < n; ++i) sum += double{x[i]};
+  return sum;
+}
+
+/// In double precision, in which no square of a float leaves the range.
+double sum_squares_in_double(const float* x, std::size_t n) {
+  double sum = 0;
+  for (std::size_t i = 0; i < n; ++i) sum += double{x[i]} * double{x[i]};
+  return sum;
+}
+
+double sum_squares_f32(const float* x, std::size_t n) {
+  const auto [sum, taken] =
+      vector_sum(x, n, [](auto all, auto v) HWY_ATTR { return hn::MulAdd(v, v, all); });
+  const double all = sum + sum_squares_in_double(x + taken, n - taken);
+  // Squares too large for a float made an infinity, those too small were lost: of little weight
+  // beside a sum like this.
+  return all > 0x1p-60 && all < 0x1p127 ? all : sum_squares_in_double(x, n);
+}
+
+std::uint32_t sum_u32(const std::uint32_t* x, std::size_t n) {
+  const DU d;
+  const std::size_t step = hn::Lanes(d);
+  auto a = hn::Zero(d);
+  std::size_t i = 0;
+  for (; i + step <= n; i += step) a = hn::Add(a, hn::LoadU(d, x + i));
+  HWY_ALIGN std::uint32_t parts[most_lanes];
+  hn::Store(a, d, parts);
+  std::uint32_t sum = 0;
+  for (std::size_t k = 0; k < step; ++k) sum += parts[k];
+  for (; i < n; ++i) sum += x[i];
+  return sum;
+}
+
+template <class F>
+float extreme_of(const float* x, std::size_t n) {
+  const DF d;
+  const F f{};
+  const std::size_t step = hn::Lanes(d);
+  auto a = hn::Set(d, x[0]);
+  auto b = a;
+  std::size_t i = 0;
+  for (; i + 2 * step <= n; i += 2 * step) {
+    a = f(d, a, hn::LoadU(d, x + i));
+    b = f(d, b, hn::LoadU(d, x + i + step));
+  }
+  for (; i + step <= n; i += step) a = f(d, a, hn::LoadU(d, x + i));
+  for (; i < n; ++i) b = f(d, b, hn::Set(d, x[i]));
+  a = f(d, a, b);
+  HWY_ALIGN float parts[most_lanes];
+  hn::Store(a, d, parts);
+  for (std::size_t k = 1; k < step; ++k) a = f(d, a, hn::Set(d, parts[k]));
+  return hn::GetLane(a);
+}
+
+template <class F>
+auto extreme(F) {
+  return extreme_of<F>;
+}
+
+TileKernels make_table() {
+  TileKernels t;
+  const auto set = [&](Opcode op, TileKernel f, TileKernel i, TileKernel u, TileKernel b) {
+    t.by_opcode[static_cast<std::size_t>(op)] = {f, i, u, b};
+  };
+  const auto floating = [&](Opcode op, TileKernel f) { set(op, f, nullptr, nullptr, nullptr); };
+  const auto f = [](auto op) { return unary<DF, DF>(op); };
+  const auto i = [](auto op) { return unary<DI, DI>(op); };
+  const auto u = [](auto op) { return unary<DU, DU>(op); };
+  const auto ff = [](auto op) { return binary<DF, DF>(op); };
+  const auto ii = [](auto op) { return binary<DI, DI>(op); };
+  const auto uu = [](auto op) { return binary<DU, DU>(op); };
+  set(Opcode::neg, f(neg), i(neg), nullptr, nullptr);
+  set(Opcode::abs, f(abs_of), i(abs_of), u(keep), nullptr);
+  floating(Opcode::exp, f(exp_of));
+  floating(Opcode::log, f(log_of));
+  floating(Opcode::sqrt, f(sqrt_of));
+  floating(Opcode::rsqrt, f(rsqrt_of));
+  floating(Opcode::tanh, f(tanh_of));
+  floating(Opcode::sigmoid, f(sigmoid_of));
+  floating(Opcode::softplus, f(softplus_of));
+  floating(Opcode::erf, f(erf_of));
+  floating(Opcode::is_nan, unary<DF, DU>(nan_of));
+  floating(Opcode::pow, ff(pow_of));
+  floating(Opcode::unless_zero, ff(unless_zero));
+  set(Opcode::relu, f(relu_of), i(irelu), u(keep), nullptr);
+  set(Opcode::logical_not, nullptr, nullptr, nullptr, u(bnot));
+  set(Opcode::add, ff(add), ii(add), uu(add), nullptr);
+  set(Opcode::sub, ff(sub), ii(sub), uu(sub), nullptr);
+  set(Opcode::mul, ff(mul), ii(mul), uu(mul), nullptr);
+  set(Opcode::div, ff(div_of), divide<std::int32_t>, divide<std::uint32_t>, nullptr);
+  set(Opcode::min, ff(min_of), ii(imin), uu(imin), nullptr);
+  set(Opcode::max, ff(max_of), ii(imax), uu(imax), nullptr);
+  set(Opcode::equal, binary<DF, DU>(equal), binary<DI, DU>(equal), uu(equal), uu(bequal));
+  set(Opcode::less, binary<DF, DU>(less), binary<DI, DU>(less), uu(less), nullptr);
+  set(Opcode::less_equal, binary<DF, DU>(less_equal), binary<DI, DU>(iless_equal), uu(iless_equal),
+      nullptr);
+  set(Opcode::logical_and, nullptr, nullptr, nullptr, uu(band));
+  set(Opcode::logical_or, nullptr, nullptr, nullptr, uu(bor));
+  const TileKernel select = ternary<DU>(pick);
+  set(Opcode::select, select, select, select, select);
+
+  const auto cast = [&](Lane from, Lane to, TileKernel kernel) {
+    t.cast[static_cast<std::size_t>(from)][static_cast<std::size_t>(to)] = kernel;
+  };
+  cast(Lane::f32, Lane::i32, unary<DF, DI>(to_i32));
+  cast(Lane::f32, Lane::u32, unary<DF, DU>(to_u32));
+  cast(Lane::f32, Lane::boolean, unary<DF, DU>(nonzero));
+  cast(Lane::i32, Lane::f32, unary<DI, DF>(from_i32));
+  cast(Lane::u32, Lane::f32, unary<DU, DF>(from_u32));
+  cast(Lane::i32, Lane::u32, unary<DI, DU>(i32_to_u32));
+  cast(Lane::u32, Lane::i32, unary<DU, DI>(u32_to_i32));
+  cast(Lane::i32, Lane::boolean, u(nonzero));
+  cast(Lane::u32, Lane::boolean, u(nonzero));
+  cast(Lane::boolean, Lane::f32, unary<DU, DF>(one_or_zero));
+  cast(Lane::boolean, Lane::i32, u(nonzero));
+  cast(Lane::boolean, Lane::u32, u(nonzero));
+  t.copy = u(keep);
+  t.copy_f16 = copy_f16;
+  t.round_f16 = f(round_of);
+  t.load_f16 = load_f16;
+  t.store_f16 = store_f16;
+  t.sum_f32 = sum_f32;
+  t.sum_squares_f32 = sum_squares_f32;
+  t.sum_u32 = sum_u32;
+  t.max_f32 = extreme(max_of);
+  t.min_f32 = extreme(min_of);
+  return t;
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace kiln
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace kiln {
+namespace {
+HWY_EXPORT(make_table);
+}  // namespace
+
+const TileKernels& tile_kernels() {
+  static const TileKernels table = HWY_DYNAMIC_DISPATCH(make_table)();
+  return table;
+}
+
+}  // namespace kiln
+#endif
