@@ -38,13 +38,13 @@ void expect_finished(const ReductionCall& call, const std::vector<Given>& inputs
   const std::vector<RawTensor> results = test::run(call, inputs, value, &epilogue);
   ASSERT_EQ(results.size(), given.out.size());
   const std::vector<double> values = test::reduced_on_host(call, inputs, value.dtype);
+  const auto given_operands = test::elements_of(given.inputs, value.shape);
   for (std::size_t r = 0; r < results.size(); ++r) {
     EXPECT_EQ(results[r].spec(), (TensorSpec{value.shape, given.out[r]}));
     std::vector<double> expected;
     for (std::size_t i = 0; i < values.size(); ++i) {
       std::vector<double> operands{values[i]};
-      for (const Given& x : given.inputs)
-        operands.push_back(x.at(static_cast<std::int64_t>(i), value.shape));
+      for (const auto& elements : given_operands) operands.push_back(elements[i]);
       const double finished = evaluate(*given.body, r, operands, given.params);
       expected.push_back(test::stored(finished, given.out[r]));
     }

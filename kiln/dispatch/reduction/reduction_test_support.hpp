@@ -19,17 +19,29 @@ struct Given {
   RawTensor tensor;
   std::vector<double> buffer;
 
-  /// The element at `index`, counted along `shape`, which the tensor broadcasts to.
-  [[nodiscard]] double at(std::int64_t index, const Shape& shape) const {
+  /// The elements in order, once the tensor is broadcast to `shape`.
+  [[nodiscard]] std::vector<double> elements(const Shape& shape) const {
     const Layout layout = tensor.layout.broadcast_to(shape);
-    std::int64_t offset = layout.offset;
-    for (int axis = shape.rank() - 1; axis >= 0; --axis) {
-      offset += index % shape[axis] * layout.stride(axis);
-      index /= shape[axis];
+    std::vector<double> out;
+    for (std::int64_t i = 0; i < shape.elements(); ++i) {
+      std::int64_t offset = layout.offset;
+      std::int64_t rest = i;
+      for (int axis = shape.rank() - 1; axis >= 0; --axis) {
+        offset += rest % shape[axis] * layout.stride(axis);
+        rest /= shape[axis];
+      }
+      out.push_back(buffer[static_cast<std::size_t>(offset)]);
     }
-    return buffer[static_cast<std::size_t>(offset)];
+    return out;
   }
 };
+
+inline std::vector<std::vector<double>> elements_of(const std::vector<Given>& inputs,
+                                                    const Shape& shape) {
+  std::vector<std::vector<double>> out;
+  for (const Given& x : inputs) out.push_back(x.elements(shape));
+  return out;
+}
 
 /// What an array of `dtype` holds after `value` was stored in it.
 inline double stored(double value, DType dtype) {
@@ -120,11 +132,12 @@ inline TensorSpec out_of(const dispatch::ReductionCall& call, std::optional<DTyp
 inline std::vector<std::vector<double>> elements_of(const dispatch::ReductionCall& call,
                                                     const std::vector<Given>& inputs) {
   const Shape& shape = call.shape;
+  const std::vector<std::vector<double>> given = elements_of(inputs, shape);
   std::vector<std::vector<double>> out(
       static_cast<std::size_t>(reduced_shape(shape, call.reduction.axes).elements()));
   for (std::int64_t i = 0; i < shape.elements(); ++i) {
     std::vector<double> operands;
-    for (const Given& x : inputs) operands.push_back(x.at(i, shape));
+    for (const auto& elements : given) operands.push_back(elements[static_cast<std::size_t>(i)]);
     const double value =
         call.before ? evaluate(*call.before, 0, operands, call.params) : operands[0];
     std::int64_t rest = i;
