@@ -12,8 +12,8 @@ function(kiln_compile_options target)
     -Wno-missing-field-initializers  # designated initialisers leave fields to their defaults
     $<$<CXX_COMPILER_ID:GNU>:-Wduplicated-cond -Wduplicated-branches -Wlogical-op -Wno-null-dereference>
     $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict>)  # GCC PR 105651
-  if(CMAKE_UNITY_BUILD)
-    target_compile_options(${target} PRIVATE -Wno-shadow)  # joined sources see each other's local names
+  if(CMAKE_UNITY_BUILD)  # joined sources see each other's names; GCC can still look at locals alone
+    target_compile_options(${target} PRIVATE -Wno-shadow $<$<CXX_COMPILER_ID:GNU>:-Wshadow=local>)
   endif()
   if(KILN_WARNINGS_AS_ERRORS)
     # What GCC's optimiser guesses about bounds stays a warning: it is often wrong about checked code.
@@ -71,6 +71,17 @@ function(kiln_test_program name)
     nlohmann_json::nlohmann_json)
   if(KILN_SANITIZE)
     target_compile_options(${name} PRIVATE -O0)  # instrumented tests take long to optimise, and run for seconds
+  endif()
+  if(KILN_PRECOMPILE_TESTS)
+    # One precompiled header serves all test programs: they are compiled with the options of the first.
+    get_property(precompiled GLOBAL PROPERTY KILN_PRECOMPILED)
+    if(precompiled)
+      target_precompile_headers(${name} REUSE_FROM ${precompiled})
+    else()
+      target_precompile_headers(${name} PRIVATE <gmock/gmock.h> <gtest/gtest.h> <rapidcheck/gtest.h>
+        <algorithm> <cmath> <filesystem> <fstream> <future> <map> <random> <span> <thread> <unordered_map>)
+      set_property(GLOBAL PROPERTY KILN_PRECOMPILED ${name})
+    endif()
   endif()
   if(arg_GPU)
     set(gpu GPU)

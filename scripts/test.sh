@@ -27,32 +27,36 @@ if ! clang-format-19 --dry-run -Werror "${files[@]}"; then
   exit 1
 fi
 
-step "build and test: dev"
-cmake --preset dev
-cmake --build --preset dev
-export KILN_DUMP_KERNELS=$PWD/build/dev/kernels  # of everything that follows, for Dawn
+step "build"
+cmake --preset suite
+cmake --build --preset suite
+
+step "test"
+export KILN_DUMP_KERNELS=$PWD/build/suite/kernels  # of everything that follows, for Dawn
 rm -rf "$KILN_DUMP_KERNELS"
-run_tests dev
+run_tests suite
 
 step "test: what every WebGPU adapter has, and no more"
-KILN_PORTABLE=1 run_tests dev \
+KILN_PORTABLE=1 run_tests suite \
   --tests-regex '^(kiln_(dispatch|fusion|tensor|ops_(gather|softmax|reduce|movement))|rms_norm)_tests$'
 unset KILN_DUMP_KERNELS
 
 step "the kernels of those tests, in Dawn"
-node --test tools/dawn/check_wgsl_test.mjs >build/dev/check_wgsl_test.log || { cat build/dev/check_wgsl_test.log; exit 1; }
-node tools/dawn/check_wgsl.mjs build/dev/kernels
+node --test tools/dawn/check_wgsl_test.mjs >build/suite/check_wgsl_test.log || { cat build/suite/check_wgsl_test.log; exit 1; }
+node tools/dawn/check_wgsl.mjs build/suite/kernels
 
 if [[ "${KILN_SKIP_ASAN:-0}" == 0 ]]; then
-  step "build and test: Clang, with the address and undefined-behaviour sanitizers"
+  step "build: Clang, with the address and undefined-behaviour sanitizers"
   cmake --preset asan -D CMAKE_CXX_COMPILER=clang++-19
   cmake --build --preset asan
+
+  step "test: Clang, with the address and undefined-behaviour sanitizers"
   run_tests asan --label-regex "program|cpu"
 fi
 
 if [[ "${KILN_TIDY_SECONDS:-600}" != 0 ]]; then
   step "clang-tidy"
-  tidied=build/dev
+  tidied=build/suite
   if [[ "${KILN_SKIP_ASAN:-0}" == 0 ]]; then tidied=build/asan; fi  # its sources are joined, which is quicker
   python3 tools/tidy.py clang-tidy-19 "$tidied" --seconds "${KILN_TIDY_SECONDS:-600}"
 fi
