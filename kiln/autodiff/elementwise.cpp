@@ -27,7 +27,8 @@ struct Saved {
 /// many of them.
 BodyPtr adjoint_of(const BodyPtr& body, std::uint32_t wanted) {
   static std::mutex mutex;
-  static std::map<std::pair<BodyPtr, std::uint32_t>, BodyPtr> known;
+  using Known = std::map<std::pair<BodyPtr, std::uint32_t>, BodyPtr>;
+  static Known& known = *new Known;
   constexpr std::size_t most = 4096;  // bodies are kept with theirs
   const std::lock_guard lock(mutex);
   if (known.size() >= most) known.clear();

@@ -19,7 +19,7 @@ BodyPtr body_of(int inputs, int params, Expr (*make)(ExprGraph&)) {
 }
 
 Value dense(const Device& device, const Value& x) {
-  static const BodyPtr body = body_of(1, 0, [](ExprGraph& g) { return g.input(0); });
+  static const BodyPtr& body = *new BodyPtr(body_of(1, 0, [](ExprGraph& g) { return g.input(0); }));
   return record({"contiguous", ElementwiseCall{body, {}}}, device, {&x, 1}, {&x.spec(), 1}).front();
 }
 
@@ -47,7 +47,7 @@ Value viewed(const RuleCall& call, const Device& device, const Value& x, const T
 
 std::string_view lasting_name(const std::string& name) {
   static std::mutex mutex;
-  static std::set<std::string> names;
+  static std::set<std::string>& names = *new std::set<std::string>;
   const std::lock_guard lock(mutex);
   return *names.insert(name).first;
 }
@@ -73,16 +73,17 @@ Value sum_to(const Device& device, const Value& value, const Shape& to) {
 }
 
 Value add(const Device& device, const Value& a, const Value& b) {
-  static const BodyPtr body = body_of(2, 0, [](ExprGraph& g) { return g.input(0) + g.input(1); });
+  static const BodyPtr& body =
+      *new BodyPtr(body_of(2, 0, [](ExprGraph& g) { return g.input(0) + g.input(1); }));
   const std::array inputs{a, b};
   return record({"add", ElementwiseCall{body, {}}}, device, inputs, {&a.spec(), 1}).front();
 }
 
 Value full(const Device& device, const TensorSpec& spec, double number) {
   (void)dispatch::word_of("full", number, spec.dtype);  // refuses a number that the dtype has not
-  static const BodyPtr body = body_of(0, 1, [](ExprGraph& g) {
+  static const BodyPtr& body = *new BodyPtr(body_of(0, 1, [](ExprGraph& g) {
     return g.expr(g.intern({.op = Opcode::param, .args = {0, -1, -1}}));
-  });
+  }));
   return record({"full", ElementwiseCall{body, {number}}}, device, {}, {&spec, 1}).front();
 }
 

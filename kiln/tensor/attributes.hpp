@@ -67,7 +67,7 @@ std::vector<double> param_values(const Op& op) {
 template <class Op>
 std::shared_ptr<const void> attributes_of(const Op& op) {
   if constexpr (std::is_empty_v<Op>) {
-    static const auto stateless = std::make_shared<const Op>();
+    static const auto& stateless = *new std::shared_ptr<const void>(std::make_shared<const Op>());
     return stateless;
   } else {
     return std::make_shared<const Op>(op);

@@ -216,7 +216,7 @@ BodyPtr body_of(const Op& op) {
   std::string key;
   append_key<Op>(&op, key);
   static std::mutex mutex;
-  static std::unordered_map<std::string, BodyPtr> known;
+  static auto& known = *new std::unordered_map<std::string, BodyPtr>;
   {
     const std::lock_guard lock(mutex);
     if (const auto at = known.find(key); at != known.end()) return at->second;

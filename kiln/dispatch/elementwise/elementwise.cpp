@@ -40,11 +40,11 @@ std::vector<RawTensor> run_in_parts(std::string_view op, const std::shared_ptr<R
 }  // namespace
 
 const BodyPtr& identity_body() {
-  static const BodyPtr body = [] {
+  static const BodyPtr& body = *new BodyPtr([] {
     ExprGraph graph;
     const std::int32_t root = graph.input(0).id();
     return make_body(graph, 1, 0, std::array{root});
-  }();
+  }());
   return body;
 }
 

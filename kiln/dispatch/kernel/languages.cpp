@@ -83,8 +83,7 @@ bool has_kernel_for(const OpTable& table, const void* op, Runtime& runtime,
                     std::span<const Described> inputs, std::span<const TensorSpec> out) {
   const Backend& backend = backend_of(runtime);
   if (!backend.asks_rule(table)) return backend.has_rule(table);
-  static thread_local std::string key;  // its memory is used again
-  key.clear();
+  std::string key;
   append_call(key, table, op, inputs, out);
   const Languages offered = runtime.extension<AnsweredLanguages>().find_or(
       key, [&] { return ask(backend, table, op, &runtime.limits(), inputs, out); });

@@ -66,7 +66,7 @@ std::string again_text(const LanesTile& tile) {
 }
 
 /// Which operand the gradient is, is a number, so that both share a kernel.
-const std::string again_functions = R"(
+constexpr std::string_view again_functions = R"(
 // By the bits: compilers take 0 * x for what stands beside it.
 fn is_nan_sum(x: Acc) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u; }
 fn strong_term(a: Acc, b: Row) -> Row {
@@ -125,7 +125,7 @@ webgpu::Launch webgpu::lanes_matmul(const Operand& lhs, const Operand& rhs, cons
                               .define("bits", tile.cols == 1 ? "u32" : "vec4<u32>")
                               .define("lane", tile.shared ? "subgroup_invocation_id"
                                                           : "local_invocation_index")
-                              .define("functions", strong ? again_functions : std::string())
+                              .define("functions", std::string(strong ? again_functions : ""))
                               .define("starts", text.starts)
                               .define("step", text.step)
                               .define("again", strong ? again_text(tile) : std::string())

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "kiln/runtime/cpu/parallel.hpp"
+#include "kiln/runtime/process_end.hpp"
 #include "kiln/support/error.hpp"
 
 // As the OpenMP standard has them. The header omp.h is not always there without OpenMP switched on.
@@ -21,6 +22,8 @@ constexpr double operations_per_slice = 512e3;
 // Slices end where the library's innermost blocks end.
 constexpr std::int64_t row_step = 8;
 constexpr std::int64_t col_step = 16;
+
+constinit Library onednn;
 
 /// Part of the result.
 struct Block {
@@ -150,6 +153,7 @@ void gemm(std::int64_t m, std::int64_t n, std::int64_t k, const GemmOperand& a,
   // Without any k nothing is read, and the strides may be anything.
   const Matrix left = k == 0 ? Matrix{} : matrix_of("a", a, m, k);
   const Matrix right = k == 0 ? Matrix{} : matrix_of("b", b, k, n);
+  const LibrarySection section;
   const Slicing slicing = slicing_of(sizes, threads());
 
   parallel_for(slicing.rows * slicing.cols, 1, [&](std::int64_t begin, std::int64_t end) {
@@ -160,6 +164,7 @@ void gemm(std::int64_t m, std::int64_t n, std::int64_t k, const GemmOperand& a,
                sizes, left, right, out, pitch);
     }
   });
+  onednn.may_have_changed();
 }
 
 }  // namespace kiln::cpu

@@ -5,14 +5,21 @@
 
 #include <algorithm>
 
+#include "kiln/runtime/process_end.hpp"
 #include "kiln/runtime/queue_run.hpp"
 
 namespace kiln::cpu {
+namespace {
+
+constinit Library onetbb;
+
+}  // namespace
 
 void detail::parallel(std::int64_t count, std::int64_t grain, RangeFunction call, const void* f) {
   if (count <= 0) return;
   grain = std::max<std::int64_t>(grain, 1);
-  if (count <= grain) {
+  const LibrarySection section(std::nothrow);
+  if (count <= grain || !section) {  // once the process ends, this thread does everything
     call(f, 0, count);
     return;
   }
@@ -29,6 +36,7 @@ void detail::parallel(std::int64_t count, std::int64_t grain, RangeFunction call
   };
   QueueRun* const queue = QueueRun::current();
   const auto run = [&](std::int64_t part) {
+    const LibrarySection::Helper inside(section);
     const QueueRun::Scope here(queue);  // the other threads work for what the caller works for
     call(f, at(part), at(part + 1));
   };
@@ -36,8 +44,12 @@ void detail::parallel(std::int64_t count, std::int64_t grain, RangeFunction call
   // waits.
   tbb::this_task_arena::isolate(
       [&] { tbb::parallel_for<std::int64_t>(0, parts, run, tbb::simple_partitioner()); });
+  onetbb.may_have_changed();
 }
 
-int threads() { return tbb::this_task_arena::max_concurrency(); }
+int threads() {
+  const LibrarySection section(std::nothrow);
+  return section ? tbb::this_task_arena::max_concurrency() : 1;
+}
 
 }  // namespace kiln::cpu

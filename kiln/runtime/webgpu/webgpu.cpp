@@ -2,10 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <unistd.h>
-
-#include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <map>
@@ -14,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <vector>
 
 #include "kiln/runtime/webgpu/testing.hpp"
 #include "kiln/runtime/webgpu/webgpu_runtime.hpp"
@@ -25,10 +22,8 @@ namespace {
 using Key = std::tuple<std::string, AdapterKind, bool, bool, std::chrono::milliseconds, Language>;
 
 struct OpenDevices {
-  const pid_t process = getpid();
   std::mutex mutex;
   std::map<Key, std::weak_ptr<wgpu::WebGpuRuntime>> by_options;
-  std::atomic<std::chrono::milliseconds> patience{};  // the longest of all
 };
 
 // Never destroyed: devices may be opened while statics end.
@@ -42,15 +37,9 @@ bool portable_by_environment() {
   return text != nullptr && *text != '\0' && std::string_view(text) != "0";
 }
 
-/// Ends what is open, when the process begins to end; see NativeSection.
+/// Has the devices that are open finish what was submitted, when the process begins to end.
 void end_devices() {
   OpenDevices& open = open_devices();
-  const wgpu::NativeSection section(std::nothrow);
-  if (!section) return;  // it was here before
-  // A forked child has none of the threads that its parent's drivers work with.
-  const bool forked = getpid() != open.process;
-  const auto longest = forked ? std::chrono::milliseconds(0) : open.patience.load();
-  if (!wgpu::NativeSection::close(longest) || forked) return;
   std::vector<std::shared_ptr<wgpu::WebGpuRuntime>> runtimes;
   {
     const std::lock_guard lock(open.mutex);
@@ -78,7 +67,7 @@ Device webgpu::device(const webgpu::Options& options) {
       .f16 = options.f16,
       .portable = portable_by_environment(),
       .patience = options.timeout.count() > 0 ? options.timeout : wgpu::patience_by_environment()};
-  const wgpu::NativeSection section;
+  const LibrarySection section;
   OpenDevices& open = open_devices();
   const std::lock_guard lock(open.mutex);
   std::weak_ptr<wgpu::WebGpuRuntime>& slot = open.by_options[Key(
@@ -86,8 +75,7 @@ Device webgpu::device(const webgpu::Options& options) {
   if (auto runtime = slot.lock(); runtime && !runtime->lost()) return Device(std::move(runtime));
   const wgpu::Adapter adapter = wgpu::choose_adapter(name, options.kind);
   auto gpu = wgpu::open_gpu(adapter, opening);
-  open.patience = std::max(open.patience.load(), opening.patience);
-  wgpu::at_process_end(end_devices);
+  at_process_end(end_devices, opening.patience);
   trace_by_environment();
   auto runtime = std::make_shared<wgpu::WebGpuRuntime>(std::move(gpu), language);
   slot = runtime;

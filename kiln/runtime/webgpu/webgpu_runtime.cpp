@@ -45,7 +45,7 @@ void WebGpuRuntime::finish() noexcept {
 }
 
 BufferPtr WebGpuRuntime::allocate(std::uint64_t bytes) {
-  const NativeSection section;
+  const LibrarySection section;
   gpu_->check();
   const Limits& limits = gpu_->limits;
   const std::uint64_t limit = std::min(limits.buffer_bytes, limits.binding_bytes);
@@ -124,13 +124,13 @@ void WebGpuRuntime::drop_garbage() {
 }
 
 void WebGpuRuntime::trim() {
-  const NativeSection section;
+  const LibrarySection section;
   gpu_->check();
   make_memory_free();
 }
 
 void WebGpuRuntime::synchronize() {
-  const NativeSection section;
+  const LibrarySection section;
   const TraceSpan span("synchronize");
   {
     const std::lock_guard lock(mutex_);
@@ -171,7 +171,7 @@ RuntimeCounters WebGpuRuntime::counters() const {
 }
 
 void WebGpuRuntime::time_launches(bool on) {
-  const NativeSection section;
+  const LibrarySection section;
   if (on && !gpu_->limits.timestamps) {
     throw UnsupportedError(
         fmt::format("webgpu: the adapter \"{}\" has no timestamps", gpu_->adapter));
@@ -182,14 +182,14 @@ void WebGpuRuntime::time_launches(bool on) {
 }
 
 void WebGpuRuntime::give_to_trace() {
-  const NativeSection section(std::nothrow);
+  const LibrarySection section(std::nothrow);
   if (!section) return;  // they were handed over when the process began to end
   const std::lock_guard lock(mutex_);
   timer_.give_to_trace();
 }
 
 std::vector<LaunchTime> WebGpuRuntime::launch_times() {
-  const NativeSection section;
+  const LibrarySection section;
   const std::lock_guard lock(mutex_);
   gpu_->check();
   return timer_.take();

@@ -20,7 +20,7 @@ struct Helper {
 
 /// What WGSL's own functions do not promise: NaN kept, no overflow inside, negative bases.
 const std::map<std::string, Helper>& helpers() {
-  static const auto table = [] {
+  static const auto& table = *new const std::map<std::string, Helper>([] {
     std::map<std::string, Helper> t{
         {"kiln_is_nan",
          {"fn kiln_is_nan(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u; "
@@ -181,7 +181,7 @@ const std::map<std::string, Helper>& helpers() {
         "0.70710678f))); }\n",
         {"kiln_erf"}};
     return t;
-  }();
+  }());
   return table;
 }
 

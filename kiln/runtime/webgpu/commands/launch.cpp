@@ -9,7 +9,7 @@
 namespace kiln::wgpu {
 
 CompiledKernelPtr WebGpuRuntime::compile(const KernelId& id, std::string_view label) {
-  const NativeSection section;
+  const LibrarySection section;
   gpu_->check();
   if (id.language != language_) {
     throw UnsupportedError(
@@ -32,7 +32,7 @@ const Pipeline& WebGpuRuntime::pipeline_of(const CompiledKernelPtr& kernel) cons
 void WebGpuRuntime::launch(const CompiledKernelPtr& kernel, std::span<const Binding> bindings,
                            std::span<const std::byte> metadata,
                            const std::array<std::uint32_t, 3>& grid) {
-  const NativeSection section;
+  const LibrarySection section;
   gpu_->check();
   const Pipeline& pipeline = pipeline_of(kernel);
   if (bindings.size() != pipeline.slots.size()) {

@@ -132,7 +132,7 @@ std::string list(std::span<const AdapterInfo> adapters) {
 }  // namespace
 
 std::vector<Adapter> find_adapters() {
-  const NativeSection section;
+  const LibrarySection section;
   // One at a time: drivers load here, and not every loader expects company.
   static std::mutex loading;
   const std::lock_guard lock(loading);

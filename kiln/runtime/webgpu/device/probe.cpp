@@ -88,7 +88,7 @@ Found count(const std::shared_ptr<Gpu>& gpu, bool subgroups) {
 
 void probe(const std::shared_ptr<Gpu>& gpu) {
   const auto feature = static_cast<WGPUFeatureName>(WGPUNativeFeature_Subgroup);
-  const NativeSection section(std::nothrow);
+  const LibrarySection section(std::nothrow);
   if (!section) return;  // the process ends
   try {
     const Found found = count(gpu, wgpuDeviceHasFeature(gpu->device.get(), feature) != 0);

@@ -66,7 +66,7 @@ Submission Gpu::submit(std::span<const WGPUCommandBuffer> commands) {
 }
 
 void Gpu::on_done(WGPUQueueWorkDoneStatus, WGPUStringView, void* gpu, void* submission) {
-  libraries_may_have_changed();
+  drivers.may_have_changed();
   auto& done = static_cast<Gpu*>(gpu)->done_;
   const auto number = reinterpret_cast<Submission>(submission);  // NOLINT: as above
   Submission before = done.load(std::memory_order_relaxed);
@@ -111,7 +111,7 @@ void Gpu::give_up(std::string_view what) {
 }
 
 bool Gpu::finish() noexcept {
-  const NativeSection section(std::nothrow);
+  const LibrarySection section(std::nothrow);
   if (stuck_.load()) return false;
   if (!section || !device) return true;
   const Pause pause;

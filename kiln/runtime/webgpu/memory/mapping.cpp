@@ -18,7 +18,7 @@ Mapping::Mapping(Gpu& gpu, WGPUBuffer buffer, std::uint64_t bytes)
 }
 
 Mapping::~Mapping() {
-  const NativeSection section(std::nothrow);
+  const LibrarySection section(std::nothrow);
   if (!section) return;
   ErrorScope scope(gpu_);  // unmapping what was never mapped is fine here
   wgpuBufferUnmap(buffer_);

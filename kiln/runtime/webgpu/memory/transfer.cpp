@@ -56,7 +56,7 @@ struct WebGpuRuntime::Patch {
 
 void WebGpuRuntime::write(const BufferPtr& buffer, std::uint64_t offset,
                           std::span<const std::byte> data) {
-  const NativeSection section;
+  const LibrarySection section;
   gpu_->check();
   GpuMemory& memory = memory_of("write", buffer, offset, data.size());
   if (data.empty()) return;
@@ -99,7 +99,7 @@ void WebGpuRuntime::write_part(const Pipeline* kernel, GpuMemory& memory, std::u
 
 void WebGpuRuntime::fill(const BufferPtr& buffer, std::uint64_t offset, std::uint64_t bytes,
                          std::uint32_t word) {
-  const NativeSection section;
+  const LibrarySection section;
   gpu_->check();
   GpuMemory& memory = memory_of("fill", buffer, offset, bytes);
   if (offset % 4 != 0 || bytes % 4 != 0) {
@@ -158,7 +158,7 @@ struct PendingRead {
   }
 
   std::vector<std::byte> get() {
-    const NativeSection section;
+    const LibrarySection section;
     const TraceSpan span("wait for a read-back");
     const std::span<const std::byte> all = mapping->wait();
     const auto wanted = all.subspan(skip, bytes);
@@ -172,7 +172,7 @@ struct PendingRead {
 
 std::future<std::vector<std::byte>> WebGpuRuntime::read(const BufferPtr& buffer,
                                                         std::uint64_t offset, std::uint64_t bytes) {
-  const NativeSection section;
+  const LibrarySection section;
   gpu_->check();
   const GpuMemory& memory = memory_of("read", buffer, offset, bytes);
   // Deferred: get() itself drives the device, no thread waits meanwhile.

@@ -17,6 +17,7 @@ constexpr std::size_t stack_bytes = std::size_t{256} << 20;
 
 struct Job {
   std::function<void()> work;
+  int depth = 0;  ///< of the section that it belongs to
   std::exception_ptr error;
   std::mutex mutex;
   std::condition_variable ended;
@@ -27,7 +28,7 @@ void* run(void* data) {
   const std::unique_ptr<std::shared_ptr<Job>> own(static_cast<std::shared_ptr<Job>*>(data));
   Job& job = **own;
   try {
-    const NativeSection section;
+    const LibrarySection::Helper inside(job.depth);
     job.work();
   } catch (...) {
     job.error = std::current_exception();
@@ -58,8 +59,10 @@ class LargeStack {
 }  // namespace
 
 void on_compile_thread(Gpu& gpu, const std::string& what, std::function<void()> work) {
+  const LibrarySection section;
   auto job = std::make_shared<Job>();
   job->work = std::move(work);
+  job->depth = section.depth();
   auto own = std::make_unique<std::shared_ptr<Job>>(job);
   const LargeStack stack;
   pthread_t thread{};

@@ -162,7 +162,7 @@ std::shared_ptr<const Pipeline> PipelineCache::get(const KernelId& id, std::stri
   if (entry->pipeline) return entry->pipeline;
   const TraceSpan span("compile", label);
   entry->pipeline = compile_(id, label);
-  libraries_may_have_changed();
+  drivers.may_have_changed();
   compiled_.fetch_add(1, std::memory_order_relaxed);
   return entry->pipeline;
 }
