@@ -5,7 +5,6 @@
 #include "kiln/autodiff/gradients.hpp"
 #include "kiln/dispatch/kernel/languages.hpp"
 #include "kiln/fusion/stream.hpp"
-#include "kiln/runtime/cpu/cpu_runtime.hpp"
 #include "kiln/support/error.hpp"
 
 namespace kiln::detail {
@@ -58,7 +57,7 @@ bool runs_itself(const OpTable& table, const void* op, const Device& device,
 }
 
 bool runs_itself(std::string_view op, const Device& device) {
-  if (cpu::host(device.runtime()) == nullptr) return true;  // its launches say what they are
+  if (dispatch::takes_launches(device.runtime())) return true;
   if (!device.allows_fallback())
     throw dispatch::no_accepted_kernel(op, device.runtime(), launched_by_hand);
   return false;

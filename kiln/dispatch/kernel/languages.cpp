@@ -75,6 +75,8 @@ bool accepts(const Runtime& runtime, Language language) {
   return std::ranges::find(all, language) != all.end();
 }
 
+bool takes_launches(const Runtime& runtime) { return backend_of(runtime).raw_kernel != nullptr; }
+
 bool asks_kernel_rule(const OpTable& table, const Runtime& runtime) {
   return backend_of(runtime).asks_rule(table);
 }

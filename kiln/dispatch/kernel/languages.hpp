@@ -11,6 +11,10 @@ namespace kiln::dispatch {
 /// Whether `runtime` takes kernels in `language`.
 bool accepts(const Runtime& runtime, Language language);
 
+/// Whether `runtime` takes the launches that an operation makes by hand. Each says what it is
+/// written in.
+bool takes_launches(const Runtime& runtime);
+
 /// A tensor whose elements do not matter.
 struct Described {
   DType dtype;

@@ -3,14 +3,24 @@
 #include "kiln/dispatch/kernel_cache.hpp"
 
 namespace kiln::dispatch::wgsl {
-Reads::Reads(std::string_view prefix, const Shape& shape, std::span<const Layout> operands)
-    : prefix_(fmt::format("{}_", prefix)) {
+namespace {
+
+CoalescedView broadcast(const Shape& shape, std::span<const Layout> operands) {
   std::vector<Layout> seen;
   seen.reserve(operands.size());
   for (const Layout& layout : operands) seen.push_back(layout.broadcast_to(shape));
-  view_ = coalesce(shape, seen);
+  return coalesce(shape, seen);
+}
+
+}  // namespace
+
+Reads::Reads(std::string_view prefix, const Shape& shape, std::span<const Layout> operands)
+    : Reads(prefix, broadcast(shape, operands)) {}
+
+Reads::Reads(std::string_view prefix, CoalescedView view)
+    : prefix_(prefix), view_(std::move(view)) {
   const auto needed = [&](std::size_t axis) {
-    for (std::size_t i = 0; i < seen.size(); ++i) {
+    for (std::size_t i = 0; i < size(); ++i) {
       if (steps(i, axis)) return true;
     }
     return false;
@@ -35,10 +45,11 @@ std::string Reads::coordinates() const {
   return wgsl::coordinates("index", prefix_, view_.rank, outermost_);
 }
 
-std::string Reads::position(std::size_t i, int lane) const {
+std::string Reads::position(std::size_t i, int lane, std::string_view index) const {
   std::string text = fmt::format("params.{}o{}", prefix_, i);
   const Access4 access = view_.access[i];
-  if (access == Access4::linear || access == Access4::linear_quad) text += " + index";
+  if (access == Access4::linear || access == Access4::linear_quad)
+    text += fmt::format(" + {}", index);
   for (std::size_t axis = 0; axis < view_.rank; ++axis) {
     if (steps(i, axis)) text += step(prefix_, i, axis);
   }

@@ -19,6 +19,8 @@ class Reads {
   /// Names in the text begin with `prefix`. Throws ShapeError if a layout does not broadcast to
   /// `shape`.
   Reads(std::string_view prefix, const Shape& shape, std::span<const Layout> operands);
+  /// Of operands that have the result's shape.
+  Reads(std::string_view prefix, CoalescedView view);
 
   /// How many operands there are.
   [[nodiscard]] std::size_t size() const { return view_.access.size(); }
@@ -32,14 +34,17 @@ class Reads {
 
   /// Whether four results, from an index that divides by four on, lie in one row of every operand.
   [[nodiscard]] bool by_four() const { return view_.width == 4; }
+  /// How operand i is read.
+  [[nodiscard]] Access4 access(std::size_t i) const { return view_.access[i]; }
   /// Whether operand i's elements for four such results are one aligned vec4.
   [[nodiscard]] bool is_quad(std::size_t i) const { return dispatch::is_quad(view_.access[i]); }
   /// Statements that positions rely on. There is no division where every operand is as dense as the
   /// result, or one element.
   [[nodiscard]] std::string coordinates() const;
   /// A u32 expression: where operand i's element for result `index + lane` is. `lane` above 0 only
-  /// by_four.
-  [[nodiscard]] std::string position(std::size_t i, int lane = 0) const;
+  /// by_four; another name than "index" only where no position relies on coordinates.
+  [[nodiscard]] std::string position(std::size_t i, int lane = 0,
+                                     std::string_view index = "index") const;
 
  private:
   /// Whether finding operand i's element takes the coordinate along `axis`.

@@ -3,181 +3,184 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <numeric>
 
-#include "kiln/scalar/wgsl/wgsl.hpp"
+#include "kiln/dispatch/kernel_cache.hpp"
+#include "kiln/dispatch/words.hpp"
+#include "kiln/scalar/compose.hpp"
 
 namespace kiln::dispatch::wgsl {
 namespace {
 
-std::string element(const StoredArray& array, std::string_view index) {
-  return array.vec4 ? fmt::format("{0}[({1}) / 4u][({1}) % 4u]", array.name, index)
-                    : fmt::format("{}[{}]", array.name, index);
+Reads reads_of(const FusedEpilogue& epilogue, const Shape& shape) {
+  std::vector<Layout> layouts;
+  layouts.reserve(epilogue.inputs.size());
+  for (const RawTensor& t : epilogue.inputs) layouts.push_back(t.layout);
+  return {"kiln_f_", shape, layouts};
 }
 
-class Writer {
- public:
-  Writer(const ComputedStore& store, std::set<std::string>& helpers)
-      : store_(store), helpers_(helpers), type_(wgsl_storage_type(store.value)) {}
+/// fused(own(value, operands...), inputs...), with what the own one gives rounded to the
+/// dtype of `dtypes[0]`, as it would be in memory.
+BodyPtr compose(std::string_view op, const Body& own, const FusedEpilogue& fused,
+                std::span<const DType> dtypes) {
+  Composer composer;
+  std::vector<std::int32_t> values;
+  for (std::size_t i = 0; i < dtypes.size(); ++i)
+    values.push_back(composer.input(static_cast<int>(i)));
+  const auto taken = static_cast<std::size_t>(own.inputs);
+  const std::vector<std::int32_t> stored = composer.add(op, own, std::span(values).first(taken),
+                                                        dtypes.first(taken), {}, dtypes.first(1));
+  std::vector<std::int32_t> inputs(stored);
+  std::vector<DType> input_dtypes{dtypes[0]};
+  inputs.insert(inputs.end(), values.begin() + own.inputs, values.end());
+  input_dtypes.insert(input_dtypes.end(), dtypes.begin() + own.inputs, dtypes.end());
+  std::vector<int> params(fused.params.size());
+  std::iota(params.begin(), params.end(), 0);
+  const auto roots = composer.add(op, *fused.body, inputs, input_dtypes, params, fused.out);
+  return composer.finish(static_cast<int>(dtypes.size()), fused.body->params, roots);
+}
 
-  std::string run() {
-    std::string text = compute() + one_element();
-    text += fmt::format("fn {}(index: u32, value: {}) {{\n  let z = kiln_element(index, value);\n",
-                        store_.name, type_);
-    for (std::size_t r = 0; r < store_.results.size(); ++r)
-      text += fmt::format("  {} = z.y{};\n", element(store_.results[r], "index"), r);
-    text += "}\n";
-    if (!store_.four) return text;
-    const bool by_four = reads_by_four(store_.reads, store_.results[0].vec4);
-    return text + fmt::format("fn {}4(index: u32, value: vec4<{}>) {{\n{}{}}}\n", store_.name,
-                              type_, by_four ? lanes_at_once() : lanes_one_by_one(), put_lanes());
-  }
-
- private:
-  std::string compute() {
-    std::vector<DType> inputs{store_.value};
-    for (const StoredArray& array : store_.operands) inputs.push_back(array.dtype);
-    std::vector<DType> results;
-    for (const StoredArray& array : store_.results) results.push_back(array.dtype);
-    return compute_function(
-        {store_.op, store_.body, store_.types, store_.param_prefix, inputs, results}, helpers_);
-  }
-
-  std::string coordinates() const {
-    std::string text;
-    for (const Reads* reads : store_.reads) text += reads->coordinates();
-    return text;
-  }
-
-  /// Calls f(i, reads, j): operand i is the j-th of those that `reads` is about.
-  template <class F>
-  void each_operand(F f) const {
-    std::size_t i = 0;
-    for (const Reads* reads : store_.reads) {
-      for (std::size_t j = 0; j < reads->size(); ++j) f(i++, *reads, j);
-    }
-  }
-
-  /// The value that is finished, as loading it again would give it.
-  std::string as_stored(std::string_view value) const {
-    return wgsl_rounded(store_.value, wgsl_load(store_.value, value), helpers_);
-  }
-
-  std::string one_element() const {
-    std::string arguments = as_stored("value");
-    each_operand([&](std::size_t i, const Reads& reads, std::size_t j) {
-      const StoredArray& array = store_.operands[i];
-      arguments += ", " + wgsl_load(array.dtype, element(array, reads.position(j)));
-    });
-    return fmt::format(
-        "fn kiln_element(index: u32, value: {}) -> KilnResults {{\n{}  return "
-        "kiln_compute({});\n}}\n",
-        type_, coordinates(), arguments);
-  }
-
-  static std::string lanes_one_by_one() {
-    std::string text;
-    for (int lane = 0; lane < 4; ++lane)
-      text += fmt::format("  let z{0} = kiln_element(index + {0}u, value[{0}]);\n", lane);
-    return text;
-  }
-
-  std::string lanes_at_once() const {
-    std::string text = coordinates();
-    std::array<std::string, 4> arguments;
-    for (std::size_t lane = 0; lane < 4; ++lane)
-      arguments[lane] = as_stored(fmt::format("value[{}]", lane));
-    each_operand([&](std::size_t i, const Reads& reads, std::size_t j) {
-      const StoredArray& array = store_.operands[i];
-      const bool quad = array.vec4 && reads.is_quad(j);
-      if (quad)
-        text += fmt::format("  let q{} = {}[({}) / 4u];\n", i, array.name, reads.position(j));
-      for (std::size_t lane = 0; lane < 4; ++lane) {
-        const std::string stored = quad ? fmt::format("q{}[{}]", i, lane)
-                                        : element(array, reads.position(j, static_cast<int>(lane)));
-        arguments[lane] += ", " + wgsl_load(array.dtype, stored);
-      }
-    });
-    for (std::size_t lane = 0; lane < 4; ++lane)
-      text += fmt::format("  let z{} = kiln_compute({});\n", lane, arguments[lane]);
-    return text;
-  }
-
-  std::string put_lanes() const {
-    std::string text;
-    for (std::size_t r = 0; r < store_.results.size(); ++r) {
-      const StoredArray& array = store_.results[r];
-      if (array.vec4) {
-        text += fmt::format("  {0}[index / 4u] = vec4<{1}>(z0.y{2}, z1.y{2}, z2.y{2}, z3.y{2});\n",
-                            array.name, wgsl_storage_type(array.dtype), r);
-        continue;
-      }
-      for (int lane = 0; lane < 4; ++lane)
-        text += fmt::format("  {0}[index + {1}u] = z{1}.y{2};\n", array.name, lane, r);
-    }
-    return text;
-  }
-
-  const ComputedStore& store_;
-  std::set<std::string>& helpers_;
-  std::string_view type_;
-};
+std::string declare_all(KernelId& id, std::uint32_t group, std::uint32_t& next, Access access,
+                        const std::vector<StoredArray>& arrays) {
+  std::string text;
+  for (const StoredArray& array : arrays) text += declare_array(id, group, next++, access, array);
+  return text;
+}
 
 }  // namespace
 
-std::string declare_array(KernelId& id, std::uint32_t group, std::uint32_t binding, Access access,
-                          const StoredArray& array) {
-  id.bindings.push_back({group, binding, access});
-  const std::string_view type = wgsl_storage_type(array.dtype);
-  return fmt::format("@group({}) @binding({}) var<storage, {}> {}: array<{}>;\n", group, binding,
-                     access == Access::read ? "read" : "read_write", array.name,
-                     array.vec4 ? fmt::format("vec4<{}>", type) : std::string(type));
-}
-
-std::string enable_f16(std::string_view declarations) {
-  return mentions(declarations, "f16") ? "enable f16; " : "";
-}
-
-std::string compute_function(const ComputedBody& of, std::set<std::string>& helpers) {
-  std::vector<std::string> names;
-  std::string parameters;
-  for (std::size_t i = 0; i < of.inputs.size(); ++i) {
-    names.push_back(fmt::format("v{}", i));
-    parameters += fmt::format("{}v{}: {}", i == 0 ? "" : ", ", i, wgsl_compute_type(of.inputs[i]));
+Store::Store(std::string_view op, const TensorSpec& value, const FusedEpilogue* fused,
+             StoreCall call, std::optional<LaunchEpilogue> own)
+    : op_(op), value_(value.dtype), fused_(fused), call_(std::move(call)), own_(std::move(own)) {
+  if (fused_ != nullptr) fused_reads_ = reads_of(*fused_, value.shape);
+  by_four_ = call_.four && reads_by_four(reads(), call_.result.vec4);
+  if (!own_ || !by_four_) return;
+  for (std::size_t i = 0; i < own_->operands.size(); ++i) {
+    bool& vec4 = own_->operands[i].vec4;
+    vec4 = vec4 || (own_->store_alone[i] && own_->reads.is_quad(i));
   }
-  const WgslBody printed = print_wgsl(of.op, of.body, of.types, names, of.param_prefix, "t");
-  helpers.insert(printed.helpers.begin(), printed.helpers.end());
-  std::string fields;
-  std::string results;
-  for (std::size_t r = 0; r < of.results.size(); ++r) {
-    fields += fmt::format("y{}: {}, ", r, wgsl_storage_type(of.results[r]));
-    results +=
-        (r == 0 ? "" : ", ") + wgsl_store(of.types.roots[r], of.results[r], printed.results[r]);
+}
+
+std::span<const RawTensor> Store::inputs() const {
+  return fused_ == nullptr ? std::span<const RawTensor>() : fused_->inputs;
+}
+
+std::vector<DType> Store::results() const {
+  return fused_ == nullptr ? std::vector{value_} : fused_->out;
+}
+
+void Store::append_key(std::string& key) const {
+  append_bytes(key, fused_ != nullptr);
+  if (fused_ == nullptr) return;
+  append_bytes(key, fused_->body.get());
+  for (const RawTensor& t : fused_->inputs) append_bytes(key, t.dtype);
+  for (const DType dtype : fused_->out) append_bytes(key, dtype);
+  fused_reads_->append_key(key);
+}
+
+std::vector<const Reads*> Store::reads() const {
+  std::vector<const Reads*> all;
+  if (own_) all.push_back(&own_->reads);
+  if (fused_reads_) all.push_back(&*fused_reads_);
+  return all;
+}
+
+std::vector<DType> Store::operand_dtypes() const {
+  std::vector<DType> dtypes{value_};
+  if (own_) {
+    for (const StoredArray& t : own_->operands) dtypes.push_back(t.dtype);
   }
-  return fmt::format(
-      "struct KilnResults {{ {}}}\n"
-      "fn kiln_compute({}) -> KilnResults {{\n{}  return KilnResults({});\n}}\n",
-      fields, parameters, printed.statements, results);
+  for (const RawTensor& t : inputs()) dtypes.push_back(t.dtype);
+  return dtypes;
 }
 
-std::string plain_store(std::string_view name, const StoredArray& array, bool four) {
-  const std::string_view type = wgsl_storage_type(array.dtype);
-  std::string text = fmt::format("fn {}(index: u32, value: {}) {{ {} = value; }}\n", name, type,
-                                 element(array, "index"));
-  if (!four) return text;
-  text += fmt::format("fn {}4(index: u32, value: vec4<{}>) {{ ", name, type);
-  if (array.vec4) return text + fmt::format("{}[index / 4u] = value; }}\n", array.name);
-  for (int i = 0; i < 4; ++i)
-    text += fmt::format("{0}[index + {1}u] = value[{1}]; ", array.name, i);
-  return text + "}\n";
+/// All that is done to a value.
+BodyPtr Store::body() const {
+  if (fused_ == nullptr) return own_->body;
+  return own_ ? compose(op_, *own_->body, *fused_, operand_dtypes()) : fused_->body;
 }
 
-std::string computed_store(const ComputedStore& store, std::set<std::string>& helpers) {
-  return Writer(store, helpers).run();
+BodyTypes Store::types() const {
+  if (plain()) return {};
+  return infer(op_, *body(), operand_dtypes(), results()[0]);
 }
 
-bool reads_by_four(std::span<const Reads* const> reads, bool vec4) {
-  return vec4 && std::ranges::all_of(reads, [](const Reads* r) { return r->by_four(); });
+template <class Sink>
+void Store::each_fused_number(const BodyTypes& types, Sink sink) const {
+  if (fused_ == nullptr) return;
+  each_param(op_, "kiln_p", fused_->params, types, sink);
+  fused_reads_->each_number([&](auto name, std::int64_t number) {
+    sink(name, std::string_view("u32"), word_of_size(op_, number));
+  });
+}
+
+std::size_t Store::add_numbers(Metadata& metadata, const BodyTypes& types) const {
+  if (own_) {
+    own_->reads.each_number([&](auto name, std::int64_t number) {
+      metadata.add(name(), "u32", word_of_size(op_, number));
+    });
+  }
+  const std::size_t first = metadata.named();
+  each_fused_number(types, [&](auto name, std::string_view type, std::uint32_t word) {
+    metadata.add(name(), type, word);
+  });
+  return first;
+}
+
+std::vector<std::uint32_t> Store::words(const BodyTypes& types) const {
+  std::vector<std::uint32_t> words;
+  each_fused_number(types,
+                    [&](auto, std::string_view, std::uint32_t word) { words.push_back(word); });
+  return words;
+}
+
+bool Store::reads_in_vec4(std::string_view name) const {
+  return own_ && std::ranges::any_of(own_->operands, [&](const StoredArray& array) {
+           return array.vec4 && array.name == name;
+         });
+}
+
+std::vector<StoredArray> Store::fused_arrays() const {
+  std::vector<StoredArray> arrays;
+  for (std::size_t i = 0; i < inputs().size(); ++i) {
+    arrays.push_back(
+        {fmt::format("kiln_f{}", i), inputs()[i].dtype, by_four_ && fused_reads_->is_quad(i)});
+  }
+  return arrays;
+}
+
+std::vector<StoredArray> Store::result_arrays() const {
+  if (fused_ == nullptr) return {call_.result};
+  std::vector<StoredArray> arrays;
+  for (std::size_t r = 0; r < fused_->out.size(); ++r)
+    arrays.push_back({fmt::format("kiln_y{}", r), fused_->out[r], call_.result.vec4});
+  return arrays;
+}
+
+std::string Store::declare_inputs(KernelId& id, std::uint32_t group, std::uint32_t& next) const {
+  return declare_all(id, group, next, Access::read, fused_arrays());
+}
+
+std::string Store::declare_results(KernelId& id, std::uint32_t group, std::uint32_t& next) const {
+  return declare_all(id, group, next, Access::read_write, result_arrays());
+}
+
+std::string Store::functions(const BodyTypes& types, std::set<std::string>& helpers) const {
+  if (plain()) return plain_store(call_.name, call_.result, call_.four);
+  std::vector<StoredArray> operands = own_ ? own_->operands : std::vector<StoredArray>();
+  std::ranges::copy(fused_arrays(), std::back_inserter(operands));
+  const BodyPtr all = body();
+  return computed_store({.op = op_,
+                         .name = call_.name,
+                         .value = value_,
+                         .body = *all,
+                         .types = types,
+                         .param_prefix = "params.kiln_p",
+                         .operands = std::move(operands),
+                         .reads = reads(),
+                         .results = result_arrays(),
+                         .four = call_.four},
+                        helpers);
 }
 
 }  // namespace kiln::dispatch::wgsl

@@ -1,69 +1,102 @@
 #pragma once
+#include <cstdint>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "kiln/dispatch/epilogue.hpp"
+#include "kiln/dispatch/wgsl/metadata.hpp"
 #include "kiln/dispatch/wgsl/reads.hpp"
-#include "kiln/kernel/kernel_id.hpp"
+#include "kiln/dispatch/wgsl/store_text.hpp"
 #include "kiln/scalar/infer.hpp"
 
 namespace kiln::dispatch::wgsl {
 
-/// An array in a kernel's text.
-struct StoredArray {
-  std::string name;
-  DType dtype = DType::f32;
-  bool vec4 = false;  ///< its elements are vec4 of `dtype`
-};
-
-/// Declares the array as a storage buffer and adds its slot to `id`.
-std::string declare_array(KernelId& id, std::uint32_t group, std::uint32_t binding, Access access,
-                          const StoredArray& array);
-
-/// What a kernel begins with that has those declarations: `enable f16; ` where they name the type.
-std::string enable_f16(std::string_view declarations);
-
-/// `fn NAME(index: u32, value: T)`, which stores one element, T being the array's storage type;
-/// with `four` also `fn NAME4(index: u32, value: vec4<T>)` for four neighbours. In an array of vec4
-/// their index divides by four.
-std::string plain_store(std::string_view name, const StoredArray& array, bool four);
-
-/// A body as a kernel's text has it.
-struct ComputedBody {
-  std::string_view op;  ///< begins what is thrown
-  const Body& body;
-  const BodyTypes& types;
-  std::string_view param_prefix;  ///< with a slot's number behind it: that run-time scalar
-  std::span<const DType> inputs;
-  std::span<const DType> results;
-};
-
-/// `fn kiln_compute(v0: T, ...) -> KilnResults`, from elements as they are computed on to members
-/// y0, y1, ... as they are stored. `helpers` gets the functions that the text calls; see
-/// wgsl_helpers.
-std::string compute_function(const ComputedBody& of, std::set<std::string>& helpers);
-
-/// A store that computes what it stores.
-struct ComputedStore {
-  std::string_view op;  ///< begins what is thrown
-  std::string name;     ///< of the function
-  DType value = DType::f32;
-  const Body& body;  ///< of the value, then of one element of each operand
-  const BodyTypes& types;
-  std::string_view param_prefix;  ///< with a slot's number behind it: that run-time scalar
+/// The epilogue that a launch names, see Epilogue. Its operands are the kernel's own.
+struct LaunchEpilogue {
+  BodyPtr body;  ///< of the value, then of one element of each operand
   std::vector<StoredArray> operands;
-  std::vector<const Reads*> reads;   ///< of the operands: of the first few, then of the next
-  std::vector<StoredArray> results;  ///< one a root; all are of vec4, or none
-  bool four = false;                 ///< whether NAME4 is wanted
+  std::vector<bool> store_alone;  ///< of each operand, whether nothing but the store reads it
+  Reads reads;
 };
 
-/// The same functions as plain_store, and what they use. `helpers` gets the functions that the text
-/// calls; see wgsl_helpers.
-std::string computed_store(const ComputedStore& store, std::set<std::string>& helpers);
+/// How a kernel calls a store.
+struct StoreCall {
+  std::string name;    ///< of the function
+  StoredArray result;  ///< where values go unless there is a fused epilogue
+  bool four = false;   ///< whether four neighbours are stored at once, too
+};
 
-/// Whether computed_store finds the operands of four results at once.
-bool reads_by_four(std::span<const Reads* const> reads, bool vec4);
+/// What happens to a result at its store: nothing, the launch's epilogue, a fused one, or one after
+/// the other.
+///
+///     const Store store(op, {shape, DType::f32}, epilogue);  // at every launch
+///     store.append_key(key);                                 // shapes and params are not in it
+///     words = store.words(types);
+///
+///     const Store store(op, {shape, DType::f32}, epilogue, call, own);  // once a kernel
+///     types = store.types();
+///     store.add_numbers(metadata, types);
+///     text += store.declare_inputs(id, 0, next) + store.declare_results(id, 1, next);
+///     text += store.functions(types, helpers);  // fn NAME(index: u32, value: T)
+class Store {
+ public:
+  /// `value` is the result as the kernel has it. `fused` may be null; it fits, see require_fits,
+  /// and must outlive this.
+  Store(std::string_view op, const TensorSpec& value, const FusedEpilogue* fused,
+        StoreCall call = {}, std::optional<LaunchEpilogue> own = std::nullopt);
+
+  /// Whether values are stored unchanged.
+  [[nodiscard]] bool plain() const { return fused_ == nullptr && !own_; }
+  /// What the kernel binds besides its own operands, in the order of declare_inputs.
+  [[nodiscard]] std::span<const RawTensor> inputs() const;
+  /// The results that the store writes, of which the kernel's own is one if nothing is fused.
+  [[nodiscard]] std::vector<DType> results() const;
+  /// The body that is fused; null if there is none.
+  [[nodiscard]] BodyPtr fused_body() const { return fused_ == nullptr ? nullptr : fused_->body; }
+
+  /// Appends all that the text depends on, but for the call and the launch's epilogue. It has the
+  /// fused body's address: keep the body with the key.
+  void append_key(std::string& key) const;
+  /// The dtypes inside all that is done to a value; empty for a plain store. Throws DTypeError that
+  /// begins with the operation's name.
+  [[nodiscard]] BodyTypes types() const;
+  /// Adds the store's numbers; those of the fused epilogue are the last, and the first of them is
+  /// given.
+  std::size_t add_numbers(Metadata& metadata, const BodyTypes& types) const;
+  /// The fused epilogue's numbers, in the same order.
+  [[nodiscard]] std::vector<std::uint32_t> words(const BodyTypes& types) const;
+
+  /// Of an operand of the launch's epilogue: whether its array is of vec4 because of that.
+  [[nodiscard]] bool reads_in_vec4(std::string_view name) const;
+  /// Declare arrays in `group`, with binding numbers from `next` on.
+  [[nodiscard]] std::string declare_inputs(KernelId& id, std::uint32_t group,
+                                           std::uint32_t& next) const;
+  [[nodiscard]] std::string declare_results(KernelId& id, std::uint32_t group,
+                                            std::uint32_t& next) const;
+  /// The functions that finish and store elements of the result; see plain_store. `helpers` gets
+  /// the functions that the text calls.
+  [[nodiscard]] std::string functions(const BodyTypes& types, std::set<std::string>& helpers) const;
+
+ private:
+  template <class Sink>
+  void each_fused_number(const BodyTypes& types, Sink sink) const;
+  [[nodiscard]] std::vector<const Reads*> reads() const;
+  [[nodiscard]] BodyPtr body() const;
+  [[nodiscard]] std::vector<DType> operand_dtypes() const;
+  [[nodiscard]] std::vector<StoredArray> fused_arrays() const;
+  [[nodiscard]] std::vector<StoredArray> result_arrays() const;
+
+  std::string_view op_;
+  DType value_;
+  const FusedEpilogue* fused_;
+  std::optional<Reads> fused_reads_;
+  StoreCall call_;
+  std::optional<LaunchEpilogue> own_;
+  bool by_four_ = false;  ///< operands of four results are found at once
+};
 
 }  // namespace kiln::dispatch::wgsl

@@ -20,11 +20,9 @@ struct PreparedElementwise : Prepared {
 std::string key_of(const ElementwiseLaunch& call) {
   std::string key = "e";
   append_bytes(key, call.body.get());
-  append_bytes(key, call.view.rank);
-  append_bytes(key, call.view.width);
   for (const RawTensor& t : call.inputs) append_bytes(key, t.dtype);
   for (const RawTensor& t : call.outputs) append_bytes(key, t.dtype);
-  for (const Access4 access : call.view.access) append_bytes(key, access);
+  call.reads.append_key(key);
   for (const std::int32_t output : call.overwritten_by) append_bytes(key, output);
   append_bytes(key, call.steps);
   return key;
@@ -47,10 +45,12 @@ std::shared_ptr<const PreparedElementwise> prepare(Runtime& runtime,
 /// More loads on their way at once fill a GPU's memory; where there are few threads they cost some.
 int steps_of(const ElementwiseLaunch& call, const Limits& limits, std::int64_t elements) {
   constexpr std::int64_t many = 1 << 22;
-  const bool streams = std::ranges::all_of(call.view.access, [](Access4 access) {
-    return access == Access4::linear_quad || access == Access4::single;
-  });
-  return streams && call.view.width == 4 && elements >= many && !limits.software_adapter ? 4 : 1;
+  bool streams = call.width() == 4;
+  for (std::size_t i = 0; i < call.reads.size(); ++i) {
+    const Access4 access = call.reads.access(i);
+    streams = streams && (access == Access4::linear_quad || access == Access4::single);
+  }
+  return streams && elements >= many && !limits.software_adapter ? 4 : 1;
 }
 
 void launch(Runtime& runtime, ElementwiseLaunch call, std::int64_t elements) {
@@ -70,7 +70,7 @@ void launch(Runtime& runtime, ElementwiseLaunch call, std::int64_t elements) {
               [&](auto, std::string_view, std::uint32_t word) { words.push_back(word); });
   words.resize(prepared->words);  // the rest is zeros
   const auto groups =
-      ceil_div(elements, std::int64_t{call.view.width} * call.steps * prepared->workgroup);
+      ceil_div(elements, std::int64_t{call.width()} * call.steps * prepared->workgroup);
   runtime.launch(prepared->kernel, bindings, std::as_bytes(std::span(words)),
                  folded_grid(groups, runtime.limits()));
 }
@@ -80,7 +80,7 @@ void launch(Runtime& runtime, ElementwiseLaunch call, std::int64_t elements) {
 void run_elementwise(Runtime& runtime, const ElementwiseWork& work) {
   launch(runtime,
          {work.op, work.body, work.params, work.inputs, work.results,
-          coalesce(work.shape, work.layouts), work.overwritten_by},
+          Reads("", coalesce(work.shape, work.layouts)), work.overwritten_by},
          work.shape.elements());
 }
 

@@ -2,178 +2,84 @@
 
 #include <set>
 
-#include "kiln/dispatch/wgsl/store.hpp"
+#include "kiln/dispatch/wgsl/store_text.hpp"
 
 namespace kiln::dispatch::wgsl {
 namespace {
 
-class ElementwiseText {
- public:
-  ElementwiseText(const ElementwiseLaunch& call, const BodyTypes& types, std::uint32_t workgroup)
-      : call_(call), types_(types), view_(call.view), workgroup_(workgroup) {}
+/// The array that an output lies in, and an input that it overwrites.
+std::string output_array(std::size_t output) { return fmt::format("y{}", output); }
 
-  KernelId run(const Limits& limits) && {
-    const std::string arrays = declare_arrays();
-    Metadata metadata;
-    each_number(call_, types_, 0, [&](auto name, std::string_view type, std::uint32_t word) {
-      metadata.add(name(), type, word);
-    });
-    std::set<std::string> helpers;
-    const std::string body = body_function(helpers);
-    metadata.add_zero_for(helpers);
-    const std::string params =
-        metadata.declare(limits, 0, static_cast<std::uint32_t>(id_.bindings.size()), id_);
-    id_.workgroup = {workgroup_, 1, 1};
-    id_.trusted = true;  // every index is below a size that the operands were laid out for
-    id_.source = fmt::format(
-        "{}{}{}{}{}"
-        "@compute @workgroup_size({})\n"
-        "fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: "
-        "vec3<u32>,\n"
-        "        @builtin(local_invocation_id) local: vec3<u32>) {{\n"
-        "  let i = ((group.y * groups.x + group.x) * {}u + local.x) * {}u;\n"
-        "  if (i >= params.n) {{ return; }}\n{}{}}}\n",
-        enable_f16(arrays), arrays, params, wgsl_helpers(helpers), body, workgroup_,
-        workgroup_ * static_cast<std::uint32_t>(call_.steps), view_.width,
-        coordinates("i", "", view_.rank), main_body());
-    return std::move(id_);
+/// The arrays of the inputs, then of the outputs.
+std::vector<StoredArray> arrays_of(const ElementwiseLaunch& call) {
+  std::vector<StoredArray> arrays;
+  const auto add = [&](std::string name, DType dtype) {
+    const bool vec4 = call.reads.is_quad(arrays.size());
+    arrays.push_back({std::move(name), dtype, vec4});
+  };
+  for (std::size_t i = 0; i < call.inputs.size(); ++i) {
+    add(call.is_overwritten(i) ? output_array(static_cast<std::size_t>(call.overwritten_by[i]))
+                               : fmt::format("x{}", i),
+        call.inputs[i].dtype);
   }
+  for (std::size_t r = 0; r < call.outputs.size(); ++r) add(output_array(r), call.outputs[r].dtype);
+  return arrays;
+}
 
- private:
-  std::string declare(Access access, std::size_t operand, DType dtype) {
-    return declare_array(id_, 0, static_cast<std::uint32_t>(id_.bindings.size()), access,
-                         {array_of(operand), dtype, is_quad(view_.access[operand])});
+std::string declare(KernelId& id, const ElementwiseLaunch& call,
+                    std::span<const StoredArray> arrays) {
+  std::string text;
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    if (call.is_overwritten(i)) continue;
+    text += declare_array(id, 0, static_cast<std::uint32_t>(id.bindings.size()),
+                          i < call.inputs.size() ? Access::read : Access::read_write, arrays[i]);
   }
-
-  std::string declare_arrays() {
-    std::string text;
-    for (std::size_t i = 0; i < call_.inputs.size(); ++i) {
-      if (!call_.is_overwritten(i)) text += declare(Access::read, i, call_.inputs[i].dtype);
-    }
-    for (std::size_t r = 0; r < call_.outputs.size(); ++r) {
-      const std::size_t operand = call_.inputs.size() + r;
-      text += declare(Access::read_write, operand, call_.outputs[r].dtype);
-    }
-    return text;
-  }
-
-  /// The array that an operand lies in: x0, x1, ... of inputs, y0, y1, ... of outputs.
-  std::string array_of(std::size_t operand) const {
-    if (call_.is_overwritten(operand)) return fmt::format("y{}", call_.overwritten_by[operand]);
-    const std::size_t inputs = call_.inputs.size();
-    return operand < inputs ? fmt::format("x{}", operand) : fmt::format("y{}", operand - inputs);
-  }
-
-  std::string body_function(std::set<std::string>& helpers) const {
-    std::vector<DType> inputs;
-    for (const RawTensor& t : call_.inputs) inputs.push_back(t.dtype);
-    std::vector<DType> outputs;
-    for (const RawTensor& t : call_.outputs) outputs.push_back(t.dtype);
-    return compute_function({call_.op, *call_.body, types_, "params.p", inputs, outputs}, helpers);
-  }
-
-  /// Where the operand's element for the first of the step's results is.
-  std::string position(std::size_t operand, int step) const {
-    if (view_.access[operand] == Access4::single) return fmt::format("params.o{}", operand);
-    if (!has_coordinates(view_.access[operand]))
-      return fmt::format("i{} + params.o{}", step, operand);
-    std::string text = fmt::format("params.o{}", operand);
-    for (std::size_t axis = 0; axis < view_.rank; ++axis) text += wgsl::step("", operand, axis);
-    return text;
-  }
-
-  /// The element for the step's result `lane`.
-  std::string element(std::size_t operand, int step, int lane) const {
-    const std::string array = array_of(operand);
-    switch (view_.access[operand]) {
-      case Access4::single:
-      case Access4::repeat:
-        return fmt::format("{}[at{}_{}]", array, operand, step);
-      case Access4::linear:
-        return fmt::format("{}[at{}_{} + {}u]", array, operand, step, lane);
-      case Access4::strided:
-        return fmt::format("{0}[at{1}_{4} + {2}u * params.s{1}_{3}]", array, operand, lane,
-                           view_.rank - 1, step);
-      case Access4::quad:
-      case Access4::linear_quad:
-        return fmt::format("q{}_{}[{}]", operand, step, lane);
-    }
-    return {};
-  }
-
-  /// The first of the results that each of the thread's steps makes. All loads come before the
-  /// first store, so that they are on their way together; a step past the end loads what is there.
-  std::string firsts(std::uint32_t workgroup) const {
-    if (call_.steps == 1) return "  let i0 = i;\n";
-    std::string text;
-    for (int step = 0; step < call_.steps; ++step) {
-      text += fmt::format("  let i{0} = min(i + {1}u, params.n - {2}u);\n", step,
-                          static_cast<std::uint32_t>(step * view_.width) * workgroup, view_.width);
-    }
-    return text;
-  }
-
-  std::string loads(int step) const {
-    std::string text;
-    for (std::size_t i = 0; i < view_.access.size(); ++i) {
-      text += fmt::format("  let at{}_{} = {};\n", i, step, position(i, step));
-      if (i < call_.inputs.size() && is_quad(view_.access[i]))
-        text += fmt::format("  let q{0}_{1} = {2}[at{0}_{1} / 4u];\n", i, step, array_of(i));
-    }
-    return text;
-  }
-
-  std::string results(int step) const {
-    std::string text;
-    for (int lane = 0; lane < view_.width; ++lane) {
-      std::string arguments;
-      for (std::size_t i = 0; i < call_.inputs.size(); ++i)
-        arguments +=
-            (i == 0 ? "" : ", ") + wgsl_load(call_.inputs[i].dtype, element(i, step, lane));
-      text += fmt::format("  let z{}_{} = kiln_compute({});\n", lane, step, arguments);
-    }
-    return text;
-  }
-
-  std::string stores(int step) const {
-    std::string text;
-    for (std::size_t r = 0; r < call_.outputs.size(); ++r) {
-      const std::size_t operand = call_.inputs.size() + r;
-      if (is_quad(view_.access[operand])) {
-        text += fmt::format(
-            "  y{0}[at{1}_{2} / 4u] = vec4<{3}>(z0_{2}.y{0}, z1_{2}.y{0}, z2_{2}.y{0}, "
-            "z3_{2}.y{0});\n",
-            r, operand, step, wgsl_storage_type(call_.outputs[r].dtype));
-        continue;
-      }
-      for (int lane = 0; lane < view_.width; ++lane)
-        text += fmt::format("  {} = z{}_{}.y{};\n", element(operand, step, lane), lane, step, r);
-    }
-    if (step == 0) return text;
-    return fmt::format("  if (i + {}u < params.n) {{\n{}  }}\n",
-                       static_cast<std::uint32_t>(step * view_.width) * workgroup_, text);
-  }
-
-  std::string main_body() const {
-    std::string text = firsts(workgroup_);
-    for (int step = 0; step < call_.steps; ++step) text += loads(step);
-    for (int step = 0; step < call_.steps; ++step) text += results(step);
-    for (int step = 0; step < call_.steps; ++step) text += stores(step);
-    return text;
-  }
-
-  const ElementwiseLaunch& call_;
-  const BodyTypes& types_;
-  const CoalescedView& view_;
-  std::uint32_t workgroup_;
-  KernelId id_;
-};
+  return text;
+}
 
 }  // namespace
 
 KernelId elementwise_kernel(const ElementwiseLaunch& call, const BodyTypes& types,
                             const Limits& limits, std::uint32_t workgroup) {
-  return ElementwiseText(call, types, workgroup).run(limits);
+  KernelId id;
+  const std::vector<StoredArray> arrays = arrays_of(call);
+  const std::string declared = declare(id, call, arrays);
+  Metadata metadata;
+  each_number(call, types, 0, [&](auto name, std::string_view type, std::uint32_t word) {
+    metadata.add(name(), type, word);
+  });
+  const auto outputs = arrays.begin() + std::ssize(call.inputs);
+  const auto width = static_cast<std::uint32_t>(call.width());
+  std::set<std::string> helpers;
+  const std::string store = computed_store({.op = call.op,
+                                            .name = "store",
+                                            .value = std::nullopt,
+                                            .body = *call.body,
+                                            .types = types,
+                                            .param_prefix = "params.p",
+                                            .operands = {arrays.begin(), outputs},
+                                            .reads = {&call.reads},
+                                            .results = {outputs, arrays.end()},
+                                            .one = width == 1,
+                                            .four = width == 4,
+                                            .steps = {call.steps, width * workgroup, "params.n"}},
+                                           helpers);
+  metadata.add_zero_for(helpers);
+  const std::string params =
+      metadata.declare(limits, 0, static_cast<std::uint32_t>(id.bindings.size()), id);
+  id.workgroup = {workgroup, 1, 1};
+  id.trusted = true;  // every index is below a size that the operands were laid out for
+  id.source = fmt::format(
+      "{}{}{}{}{}"
+      "@compute @workgroup_size({})\n"
+      "fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: "
+      "vec3<u32>,\n"
+      "        @builtin(local_invocation_id) local: vec3<u32>) {{\n"
+      "  let index = ((group.y * groups.x + group.x) * {}u + local.x) * {}u;\n"
+      "  if (index < params.n) {{ store{}(index); }}\n}}\n",
+      enable_f16(declared), declared, params, wgsl_helpers(helpers), store, workgroup,
+      workgroup * static_cast<std::uint32_t>(call.steps), width, width == 4 ? "4" : "");
+  return id;
 }
 
 }  // namespace kiln::dispatch::wgsl

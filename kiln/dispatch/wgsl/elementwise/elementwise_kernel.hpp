@@ -1,34 +1,32 @@
 #pragma once
-#include <fmt/format.h>
-
 #include <span>
 #include <string>
 #include <string_view>
 
-#include "kiln/dispatch/access.hpp"
 #include "kiln/dispatch/raw_tensor.hpp"
-#include "kiln/dispatch/wgsl/coordinates.hpp"
 #include "kiln/dispatch/wgsl/metadata.hpp"
+#include "kiln/dispatch/wgsl/reads.hpp"
 #include "kiln/scalar/infer.hpp"
-#include "kiln/scalar/wgsl/wgsl.hpp"
 
 namespace kiln::dispatch::wgsl {
 
-/// One elementwise launch.
+/// One elementwise launch: a store without a kernel before it.
 struct ElementwiseLaunch {
   std::string_view op;
   const BodyPtr& body;
   std::span<const double> params;
   std::span<const RawTensor> inputs;
   std::span<const RawTensor> outputs;
-  CoalescedView view;  ///< operands: the inputs, then the outputs
+  Reads reads;  ///< of the inputs, then where the outputs' elements are
   /// Of each input, the output that has its buffer; else -1. Empty where none has.
   std::span<const std::int32_t> overwritten_by{};
-  int steps = 1;  ///< times that a thread makes view.width results; 1 where coordinates are needed
+  int steps = 1;  ///< times that a thread makes width() results; 1 where coordinates are needed
 
   [[nodiscard]] bool is_overwritten(std::size_t input) const {
     return input < overwritten_by.size() && overwritten_by[input] >= 0;
   }
+  /// Neighbours that a thread makes at once.
+  [[nodiscard]] int width() const { return reads.by_four() ? 4 : 1; }
 };
 
 /// Calls sink(name, type, word) for every number of the launch, in the order the text declares
@@ -42,12 +40,7 @@ void each_number(const ElementwiseLaunch& call, const BodyTypes& types, std::int
   };
   size([] { return std::string("n"); }, elements);
   each_param(call.op, "p", call.params, types, sink);
-  const CoalescedView& view = call.view;
-  for (std::size_t i = 0; i < view.offsets.size(); ++i)
-    size([i] { return fmt::format("o{}", i); }, view.offsets[i]);
-  each_size("", view, 0, size);
-  for (std::size_t i = 0; i < view.access.size(); ++i)
-    each_step("", view, i, [&](std::size_t) { return has_coordinates(view.access[i]); }, size);
+  call.reads.each_number(size);
 }
 
 /// The kernel of the launch, for workgroups of `workgroup` threads.

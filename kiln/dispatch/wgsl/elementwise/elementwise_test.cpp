@@ -27,7 +27,7 @@ std::vector<float> run(std::int64_t n, int steps, bool in_place) {
   const std::array out{in_place ? in[0] : client.empty({{n}, DType::f32})};
   const BodyPtr body = body_of([](Expr a, Expr b) { return a - b * b; });
   const std::array layouts{in[0].layout, in[1].layout, out[0].layout};
-  ElementwiseLaunch call{"test", body, {}, in, out, coalesce({n}, layouts), {}, steps};
+  ElementwiseLaunch call{"test", body, {}, in, out, Reads("", coalesce({n}, layouts)), {}, steps};
   constexpr std::array<std::int32_t, 2> first{0, -1};
   if (in_place) call.overwritten_by = first;
   const BodyTypes types = infer("test", *body, std::array{DType::f32, DType::f32}, DType::f32);
@@ -42,7 +42,7 @@ std::vector<float> run(std::int64_t n, int steps, bool in_place) {
               [&](auto, std::string_view, std::uint32_t word) { words.push_back(word); });
   words.resize((words.size() + 3) / 4 * 4);
   const std::int64_t groups =
-      ceil_div(n, std::int64_t{call.view.width} * steps * std::int64_t{workgroup});
+      ceil_div(n, std::int64_t{call.width()} * steps * std::int64_t{workgroup});
   runtime.launch(kernel, bindings, std::as_bytes(std::span(words)),
                  folded_grid(groups, runtime.limits()));
   return client.read<float>(out[0]);
@@ -82,6 +82,20 @@ TEST(Elementwise, AResultTakesTheBufferOfAnInput) {
     for (std::size_t i = 0; i < a.size(); ++i) difference.push_back(double{a[i]} - double{b[i]});
     test::expect_near(client.read<float>(out), difference, 1e-6);
   }
+}
+
+TEST(Elementwise, WhatRepeatsAlongOuterAxesIsFoundWithoutADivision) {
+  const std::array in{given(test::wave(24)), given(test::wave(8, 1))};
+  const BodyPtr body = body_of([](Expr a, Expr b) { return a + b; });
+  const Shape shape{3, 8};
+  const std::array layouts{Layout::dense(shape), Layout::dense({8}).broadcast_to(shape),
+                           Layout::dense(shape)};
+  const ElementwiseLaunch call{
+      "test", body, {}, in, std::span(in).first(1), Reads("", coalesce(shape, layouts))};
+  const BodyTypes types = infer("test", *body, std::array{DType::f32, DType::f32}, DType::f32);
+  const KernelId id = elementwise_kernel(call, types, test::device().runtime().limits(), workgroup);
+  EXPECT_THAT(id.source, ::testing::HasSubstr("index % params.d1"));
+  EXPECT_THAT(id.source, ::testing::Not(::testing::HasSubstr("/ params.")));
 }
 
 /// A function of `inputs` inputs and one param, of whose results number r is

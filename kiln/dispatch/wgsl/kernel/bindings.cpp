@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "kiln/dispatch/wgsl/kernel/kernel_store.hpp"
+#include "kiln/dispatch/wgsl/kernel/launch_epilogue.hpp"
 #include "kiln/dispatch/wgsl/kernel/names.hpp"
 #include "kiln/dispatch/words.hpp"
 #include "kiln/scalar/wgsl/wgsl.hpp"
@@ -18,7 +18,7 @@ class Renderer {
  public:
   Renderer(const OpTable& table, const webgpu::Launch& launch, std::span<const Operand> in,
            std::span<const Operand> out, std::span<const Param* const> params, const Limits& limits,
-           const EpilogueCode* epilogue)
+           const FusedEpilogue* epilogue)
       : table_(table),
         launch_(launch),
         in_(in),
@@ -27,13 +27,14 @@ class Renderer {
         limits_(limits),
         template_(launch.source.text()),
         source_(template_.text()),
-        store_(table, launch, in, out[0], epilogue) {}
+        store_(table.name, out[0].spec(), epilogue, call_of(out[0]),
+               launch_epilogue(table, launch, in, out[0])) {}
 
   RenderedLaunch run() && {
     check_contract();
     result_.patches = add_params(table_, launch_, params_, metadata_);
-    result_.epilogue_word = store_.add_numbers(metadata_);
     result_.store_types = store_.types();
+    result_.epilogue_word = store_.add_numbers(metadata_, result_.store_types);
     std::string bindings = aliases();
     bindings += inputs();  // one after the other: each takes the next binding numbers
     bindings += scratch();
@@ -77,6 +78,16 @@ class Renderer {
   bool in_vec4(std::string_view name) const {
     return std::ranges::find(launch_.vec4, name) != launch_.vec4.end() ||
            store_.reads_in_vec4(name);
+  }
+
+  /// How the kernel stores that output.
+  StoreCall call_of(const Operand& t) const {
+    const std::string name = fmt::format("store_{}", t.name);
+    const bool open = launch_.access == OutputAccess::read_write;
+    const bool vec4 = std::ranges::find(launch_.vec4, t.name) != launch_.vec4.end();
+    return {name,
+            {open ? std::string(t.name) : fmt::format("kiln_{}", t.name), t.dtype, vec4},
+            calls(source_, name + "4")};
   }
 
   void check_contract() const {
@@ -201,18 +212,12 @@ class Renderer {
   std::string outputs() {
     std::string text;
     std::uint32_t binding = 0;
-    for (const Operand& t : out_) {
-      const bool open = launch_.access == OutputAccess::read_write;
-      const StoredArray array{open ? std::string(t.name) : fmt::format("kiln_{}", t.name), t.dtype,
-                              in_vec4(t.name)};
-      if (&t == out_.data()) {
-        text += store_.text(result_.id, 1, binding, array, helpers_);
-        continue;
-      }
-      text += declare_array(result_.id, 1, binding++, Access::read_write, array);
-      text += plain_store(fmt::format("store_{}", t.name), array,
-                          calls(source_, fmt::format("store_{}4", t.name)));
-    }
+    const auto add = [&](const Store& store) {
+      text += store.declare_results(result_.id, 1, binding);
+      text += store.functions(result_.store_types, helpers_);
+    };
+    add(store_);
+    for (const Operand& t : out_.subspan(1)) add(Store(table_.name, t.spec(), nullptr, call_of(t)));
     return text;
   }
 
@@ -224,7 +229,7 @@ class Renderer {
   const Limits& limits_;
   SourceTemplate template_;
   std::string_view source_;
-  KernelStore store_;
+  Store store_;
   Metadata metadata_;
   std::uint32_t next_binding_ = 0;
   std::set<std::string> helpers_;
@@ -270,7 +275,7 @@ void require_rounds(const OpTable& table, const webgpu::Launch& launch, const Li
 RenderedLaunch render(const OpTable& table, const webgpu::Launch& launch,
                       std::span<const Operand> in, std::span<const Operand> out,
                       std::span<const Param* const> params, const Limits& limits,
-                      const EpilogueCode* epilogue) {
+                      const FusedEpilogue* epilogue) {
   if (launch.source.language() == Language::spirv)
     return bind_module(table, launch, in, out, params, limits);
   return Renderer(table, launch, in, out, params, limits, epilogue).run();

@@ -2,8 +2,8 @@
 #include <string>
 #include <vector>
 
+#include "kiln/dispatch/epilogue.hpp"
 #include "kiln/dispatch/kernel/op_table.hpp"
-#include "kiln/dispatch/wgsl/epilogue_code.hpp"
 #include "kiln/dispatch/wgsl/metadata.hpp"
 
 namespace kiln::dispatch::wgsl {
@@ -46,6 +46,6 @@ RenderedLaunch bind_module(const OpTable& table, const webgpu::Launch& launch,
 RenderedLaunch render(const OpTable& table, const webgpu::Launch& launch,
                       std::span<const Operand> in, std::span<const Operand> out,
                       std::span<const Param* const> params, const Limits& limits,
-                      const EpilogueCode* epilogue);
+                      const FusedEpilogue* epilogue);
 
 }  // namespace kiln::dispatch::wgsl

@@ -10,7 +10,7 @@
 #include "kiln/dispatch/kernel_cache.hpp"
 #include "kiln/dispatch/wgsl/backend.hpp"
 #include "kiln/dispatch/wgsl/kernel/bindings.hpp"
-#include "kiln/dispatch/wgsl/kernel/kernel_store.hpp"
+#include "kiln/dispatch/wgsl/kernel/launch_epilogue.hpp"
 #include "kiln/dispatch/words.hpp"
 #include "kiln/support/error.hpp"
 
@@ -31,10 +31,10 @@ struct PreparedKernel : Prepared {
 };
 
 std::string key_of(const OpTable& table, const void* op, std::span<const RawTensor> inputs,
-                   std::span<const TensorSpec> out, const EpilogueCode* epilogue) {
-  std::string key = epilogue == nullptr ? "k" : "f";
+                   std::span<const TensorSpec> out, const Store& store) {
+  std::string key = "k";
   append_call(key, table, op, inputs, out);
-  if (epilogue != nullptr) epilogue->append_key(key);
+  store.append_key(key);
   return key;
 }
 
@@ -87,7 +87,7 @@ std::shared_ptr<const PreparedKernel> prepare(Runtime& runtime, const OpTable& t
                                               const void* op, std::span<const RawTensor> inputs,
                                               std::span<const TensorSpec> specs,
                                               std::span<const Param* const> params,
-                                              const EpilogueCode* epilogue) {
+                                              const FusedEpilogue* epilogue) {
   std::vector<Operand> in = operands(table.inputs, inputs);
   const std::vector<Operand> out = operands(table.outputs, specs);
   const auto candidates = table.webgpu_kernel(op, in, out, runtime.limits());
@@ -112,7 +112,7 @@ std::shared_ptr<const PreparedKernel> prepare(Runtime& runtime, const OpTable& t
   prepared->zeroed = launch.zeroed;
   prepared->store_types = std::move(rendered.store_types);
   prepared->epilogue_word = rendered.epilogue_word;
-  if (epilogue != nullptr) prepared->epilogue = epilogue->epilogue().body;
+  if (epilogue != nullptr) prepared->epilogue = epilogue->body;
   for (const Scratch& s : launch.scratch) prepared->scratch.push_back({Shape{s.elements}, s.dtype});
   return prepared;
 }
@@ -137,37 +137,35 @@ bool nothing_to_compute(std::span<const TensorSpec> out) {
 
 /// The metadata block with this launch's own numbers in it.
 std::vector<std::uint32_t> words_of(const OpTable& table, const PreparedKernel& prepared,
-                                    std::span<const Param* const> params,
-                                    const EpilogueCode* epilogue) {
+                                    std::span<const Param* const> params, const Store& store) {
   std::vector<std::uint32_t> words = prepared.words;
   for (const auto& patch : prepared.patches)
     words[patch.word] = word_of(table.name, params[patch.param]->value(), DType::f32);
-  if (epilogue != nullptr) {
-    const std::vector<std::uint32_t> own = epilogue->words(prepared.store_types);
-    std::ranges::copy(own, words.begin() + static_cast<std::ptrdiff_t>(prepared.epilogue_word));
-  }
+  const std::vector<std::uint32_t> own = store.words(prepared.store_types);
+  std::ranges::copy(own, words.begin() + static_cast<std::ptrdiff_t>(prepared.epilogue_word));
   return words;
 }
 
-std::vector<TensorSpec> results_of(std::span<const TensorSpec> out, const EpilogueCode* epilogue) {
+std::vector<TensorSpec> results_of(std::span<const TensorSpec> out, const FusedEpilogue* epilogue) {
   if (epilogue == nullptr) return {out.begin(), out.end()};
   std::vector<TensorSpec> specs;
-  for (const DType dtype : epilogue->epilogue().out) specs.push_back({out[0].shape, dtype});
+  for (const DType dtype : epilogue->out) specs.push_back({out[0].shape, dtype});
   return specs;
 }
 
 std::vector<RawTensor> launch(const OpTable& table, const void* op,
                               const std::shared_ptr<Runtime>& runtime,
                               std::span<const RawTensor> inputs, std::span<const TensorSpec> out,
-                              const EpilogueCode* epilogue) {
+                              const FusedEpilogue* epilogue) {
   std::vector<RawTensor> results;
   for (const TensorSpec& spec : results_of(out, epilogue))
     results.push_back(allocate(table.name, runtime, spec));
   if (nothing_to_compute(out)) return results;
   std::vector<const Param*> params;
   table.params(op, params);
+  const Store store(table.name, out[0], epilogue);
   const auto prepared = KernelCache::of(*runtime).find_or<PreparedKernel>(
-      key_of(table, op, inputs, out, epilogue),
+      key_of(table, op, inputs, out, store),
       [&] { return prepare(*runtime, table, op, inputs, out, params, epilogue); });
 
   std::vector<RawTensor> keep(inputs.begin(), inputs.end());
@@ -180,14 +178,12 @@ std::vector<RawTensor> launch(const OpTable& table, const void* op,
     keep.push_back(allocate(table.name, runtime, spec));
     bindings.push_back({keep.back().buffer});
   }
-  if (epilogue != nullptr) {
-    for (const RawTensor& t : epilogue->epilogue().inputs) bindings.push_back({t.buffer});
-  }
+  for (const RawTensor& t : store.inputs()) bindings.push_back({t.buffer});
   for (const RawTensor& t : results) {
     if (prepared->zeroed) runtime->fill(t.buffer, 0, (bytes_of(t.spec()) + 3) / 4 * 4, 0);
     bindings.push_back({t.buffer});
   }
-  const std::vector<std::uint32_t> words = words_of(table, *prepared, params, epilogue);
+  const std::vector<std::uint32_t> words = words_of(table, *prepared, params, store);
   runtime->launch(prepared->kernel, bindings, std::as_bytes(std::span(words)), prepared->grid);
   return results;
 }
@@ -211,8 +207,7 @@ std::vector<RawTensor> run_kernel(const std::shared_ptr<Runtime>& runtime, const
                                            : launch(table, op, runtime, inputs, out, nullptr);
   }
   if (table.webgpu_forward != nullptr || out.size() != 1) refuse_epilogue(table);
-  const EpilogueCode code(table.name, *epilogue, out[0]);
-  return launch(table, op, runtime, inputs, out, &code);
+  return launch(table, op, runtime, inputs, out, epilogue);
 }
 
 std::optional<int> takes_epilogue(const OpTable& table, const void* op, const Runtime& runtime,

@@ -1,5 +1,3 @@
-#include <optional>
-
 #include "kiln/dispatch/kernel_cache.hpp"
 #include "kiln/dispatch/wgsl/backend.hpp"
 #include "kiln/dispatch/wgsl/grid.hpp"
@@ -30,8 +28,7 @@ std::string key_of(const ReductionLaunch& pass) {
   append_bytes(key, pass.lanes);
   for (const RawTensor& t : pass.inputs) append_bytes(key, t.dtype);
   for (const Reach reach : pass.reach) append_bytes(key, reach);
-  append_bytes(key, pass.epilogue != nullptr);
-  if (pass.epilogue != nullptr) pass.epilogue->append_key(key);
+  pass.store.append_key(key);
   return key;
 }
 
@@ -43,10 +40,8 @@ std::shared_ptr<const PreparedReduction> prepare(Runtime& runtime, const Reducti
     out->before = pass.before;
     out->types.before = infer(pass.op, *pass.before, dtypes, pass.element);
   }
-  if (pass.epilogue != nullptr) {
-    out->epilogue = pass.epilogue->epilogue().body;
-    out->types.epilogue = pass.epilogue->types();
-  }
+  out->epilogue = pass.store.fused_body();
+  out->types.epilogue = pass.store.types();
   const KernelId id = reduction_kernel(pass, out->types, runtime.limits());
   out->words = id.metadata_bytes / 4;
   out->kernel = runtime.compile(id, pass.op);
@@ -59,7 +54,7 @@ std::vector<Binding> bindings_of(const ReductionLaunch& pass) {
     for (const RawTensor& t : tensors) bindings.push_back({t.buffer});
   };
   bind(pass.inputs);
-  if (pass.epilogue != nullptr) bind(pass.epilogue->epilogue().inputs);
+  bind(pass.store.inputs());
   bind(pass.outputs);
   return bindings;
 }
@@ -69,10 +64,8 @@ std::vector<std::uint32_t> words_of(const ReductionLaunch& pass, const Reduction
   words.reserve(64);
   each_number(pass, types.before,
               [&](auto, std::string_view, std::uint32_t word) { words.push_back(word); });
-  if (pass.epilogue != nullptr) {
-    const std::vector<std::uint32_t> more = pass.epilogue->words(types.epilogue);
-    words.insert(words.end(), more.begin(), more.end());
-  }
+  const std::vector<std::uint32_t> more = pass.store.words(types.epilogue);
+  words.insert(words.end(), more.begin(), more.end());
   return words;
 }
 
@@ -93,17 +86,19 @@ void launch(Runtime& runtime, const ReductionLaunch& pass) {
 void run_reduction(const std::shared_ptr<Runtime>& runtime, const ReductionCall& call,
                    std::span<const RawTensor> inputs, const TensorSpec& out,
                    const FusedEpilogue* epilogue, std::span<const RawTensor> results) {
-  std::optional<EpilogueCode> code;
-  if (epilogue != nullptr) code.emplace(call.op, *epilogue, out);
+  const auto store_of = [&](const TensorSpec& value, const FusedEpilogue* fused) {
+    return Store(call.op, value, fused, {"epilogue", {"y", value.dtype}});
+  };
   ReductionPass pass = first_pass(call, inputs, runtime->limits());
   if (pass.splits > 1) {
-    pass.outputs = {allocate(call.op, runtime, parts_of(pass))};
-    launch(*runtime, {pass});
+    const TensorSpec parts = parts_of(pass);
+    pass.outputs = {allocate(call.op, runtime, parts)};
+    launch(*runtime, {pass, store_of(parts, nullptr)});
     pass = second_pass(pass, call.reduction.scale, runtime->limits());
   }
   pass.value = out.dtype;
   pass.outputs = {results.begin(), results.end()};
-  launch(*runtime, {pass, code ? &*code : nullptr});
+  launch(*runtime, {pass, store_of(out, epilogue)});
 }
 
 }  // namespace kiln::dispatch::wgsl

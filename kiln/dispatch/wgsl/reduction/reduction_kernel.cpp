@@ -27,7 +27,7 @@ class ReductionText {
     each_number(pass_, types_.before, [&](auto name, std::string_view type, std::uint32_t word) {
       metadata.add(name(), type, word);
     });
-    if (pass_.epilogue != nullptr) pass_.epilogue->add_numbers(metadata, types_.epilogue);
+    pass_.store.add_numbers(metadata, types_.epilogue);
     const std::string functions = value() + item_type() + place() + load("load", "", "") + store();
     metadata.add_zero_for(helpers_);
     const std::string params =
@@ -48,21 +48,14 @@ class ReductionText {
  private:
   std::string declare_arrays() {
     std::string text;
-    const auto next = [&] { return static_cast<std::uint32_t>(id_.bindings.size()); };
-    const auto declare = [&](Access access, std::string name, DType dtype, bool vec4) {
-      text += declare_array(id_, 0, next(), access, {std::move(name), dtype, vec4});
-    };
+    std::uint32_t next = 0;
     for (std::size_t i = 0; i < pass_.inputs.size(); ++i) {
-      declare(Access::read, fmt::format("x{}", i), pass_.inputs[i].dtype,
-              pass_.reach[i] == Reach::quad);
+      text += declare_array(
+          id_, 0, next++, Access::read,
+          {fmt::format("x{}", i), pass_.inputs[i].dtype, pass_.reach[i] == Reach::quad});
     }
-    if (pass_.epilogue != nullptr) {
-      text += pass_.epilogue->declare_inputs(id_, 0, next());
-      text += pass_.epilogue->declare_results(id_, 0, next());
-    } else {
-      declare(Access::read_write, "y", pass_.value, false);
-    }
-    return text;
+    text += pass_.store.declare_inputs(id_, 0, next);
+    return text + pass_.store.declare_results(id_, 0, next);
   }
 
   /// The element that is combined, from the stored elements of the inputs.
@@ -236,9 +229,7 @@ class ReductionText {
       result += " * params.scale";
     }
     result = wgsl_store(is_arg(pass_.combine) ? DType::u32 : pass_.element, pass_.value, result);
-    std::string epilogue = pass_.epilogue == nullptr
-                               ? plain_store("epilogue", {"y", pass_.value}, false)
-                               : pass_.epilogue->store("epilogue", types_.epilogue, helpers_);
+    std::string epilogue = pass_.store.functions(types_.epilogue, helpers_);
     if (pass_.combine == Combine::norm) epilogue += root();
     return epilogue +
            fmt::format("fn store(at: u32, item: Item) {{ epilogue(at, {}); }}\n", result);

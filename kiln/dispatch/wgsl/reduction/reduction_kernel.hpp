@@ -8,8 +8,8 @@
 
 #include "kiln/dispatch/reduction/reduction_pass.hpp"
 #include "kiln/dispatch/wgsl/coordinates.hpp"
-#include "kiln/dispatch/wgsl/epilogue_code.hpp"
 #include "kiln/dispatch/wgsl/metadata.hpp"
+#include "kiln/dispatch/wgsl/store.hpp"
 #include "kiln/kernel/kernel_id.hpp"
 #include "kiln/scalar/infer.hpp"
 #include "kiln/scalar/wgsl/wgsl.hpp"
@@ -18,7 +18,7 @@ namespace kiln::dispatch::wgsl {
 
 /// One launch of a reduction.
 struct ReductionLaunch : ReductionPass {
-  const EpilogueCode* epilogue = nullptr;  ///< null: results are stored as they are
+  const Store& store;
 };
 
 /// Calls sink(name, type, word) for every number of the launch, in the order

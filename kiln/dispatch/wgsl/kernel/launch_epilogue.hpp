@@ -1,0 +1,20 @@
+#pragma once
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "kiln/dispatch/kernel/op_table.hpp"
+#include "kiln/dispatch/wgsl/store.hpp"
+
+namespace kiln::dispatch::wgsl {
+
+/// Whether the kernel's own text reads the operand, or names it at all.
+bool mentions_operand(const webgpu::Launch& launch, std::string_view name);
+
+/// The epilogue of the launch, applied where `out` is stored; nothing if it names none. `in` are
+/// the operands with the layouts they will have. Throws KernelError for an epilogue whose operands
+/// are no inputs of the output's shape.
+std::optional<LaunchEpilogue> launch_epilogue(const OpTable& table, const webgpu::Launch& launch,
+                                              std::span<const Operand> in, const Operand& out);
+
+}  // namespace kiln::dispatch::wgsl

@@ -1,0 +1,69 @@
+#pragma once
+/// Stores as text: what a kernel calls to bring a result where it belongs.
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kiln/dispatch/wgsl/reads.hpp"
+#include "kiln/kernel/kernel_id.hpp"
+#include "kiln/scalar/infer.hpp"
+
+namespace kiln::dispatch::wgsl {
+
+/// An array in a kernel's text.
+struct StoredArray {
+  std::string name;
+  DType dtype = DType::f32;
+  bool vec4 = false;  ///< its elements are vec4 of `dtype`
+};
+
+/// Declares the array as a storage buffer and adds its slot to `id`.
+std::string declare_array(KernelId& id, std::uint32_t group, std::uint32_t binding, Access access,
+                          const StoredArray& array);
+
+/// What a kernel begins with that has those declarations: `enable f16; ` where they name the type.
+std::string enable_f16(std::string_view declarations);
+
+/// `fn NAME(index: u32, value: T)`, which stores one element, T being the array's storage type;
+/// with `four` also `fn NAME4(index: u32, value: vec4<T>)` for four neighbours. In an array of vec4
+/// their index divides by four.
+std::string plain_store(std::string_view name, const StoredArray& array, bool four);
+
+/// How often one call of NAME4 stores four neighbours. All loads come before the first store, so
+/// that they are on their way together; a step past the end loads what is there.
+struct StoreSteps {
+  int count = 1;
+  std::uint32_t apart = 0;  ///< from one step's index to the next one's
+  std::string_view end{};   ///< a u32 expression: how many elements there are
+};
+
+/// A store that computes what it stores.
+struct ComputedStore {
+  std::string_view op;         ///< begins what is thrown
+  std::string name;            ///< of the function
+  std::optional<DType> value;  ///< what a kernel hands over; none where there is none before it
+  const Body& body;            ///< of the value, then of one element of each operand
+  const BodyTypes& types;
+  std::string_view param_prefix;  ///< with a slot's number behind it: that run-time scalar
+  std::vector<StoredArray> operands;
+  /// Of the operands: of the first few, then of the next. Behind them may come the results'
+  /// places; else results are dense.
+  std::vector<const Reads*> reads;
+  std::vector<StoredArray> results;  ///< one a root; of dense ones all are of vec4, or none
+  bool one = true;                   ///< whether NAME is wanted
+  bool four = false;                 ///< whether NAME4 is wanted
+  StoreSteps steps{};
+};
+
+/// The same functions as plain_store, and what they use; without a value they take the index alone.
+/// `helpers` gets the functions that the text calls; see wgsl_helpers.
+std::string computed_store(const ComputedStore& store, std::set<std::string>& helpers);
+
+/// Whether NAME4 finds the operands of four results at once: always where `aligned`, that is, the
+/// index divides by four.
+bool reads_by_four(std::span<const Reads* const> reads, bool aligned);
+
+}  // namespace kiln::dispatch::wgsl
