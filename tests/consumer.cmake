@@ -19,8 +19,9 @@ if(WAY STREQUAL "install")
     --compiler ${COMPILER})
   set(where -D CMAKE_PREFIX_PATH=${work}/moved)
 else()
-  # Sources are joined: this is much quicker, and some users build so.
-  set(where -D KILN_SOURCE=${SOURCE} -D KILN_WGPU_NATIVE_DIR=${WGPU} -D CMAKE_UNITY_BUILD=ON)
+  # All sources of a library are joined: this is much quicker, and some users build so.
+  set(where -D KILN_SOURCE=${SOURCE} -D KILN_WGPU_NATIVE_DIR=${WGPU}
+    -D CMAKE_UNITY_BUILD=ON -D CMAKE_UNITY_BUILD_BATCH_SIZE=0)
 endif()
 
 # No build type: unoptimised and without debug information is the quickest to build.
