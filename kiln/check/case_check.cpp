@@ -19,7 +19,7 @@ constexpr const char* nan_row = "with a NaN";
 constexpr const char* others_row = "with other attributes";
 constexpr const char* shared_row = "of one tensor twice";
 
-/// What central differences in f32 can tell.
+/// The precision of central differences in f32.
 constexpr Tolerance of_differences{5e-3, 5e-3};
 
 bool float_at(const CheckOptions& options, std::size_t i) {
@@ -88,14 +88,14 @@ bool CaseCheck::any_differentiable() const {
 
 Tolerance CaseCheck::forward_tolerance() const {
   return grown(dtype_ == DType::f16 ? options_.f16 : options_.f32,
-               static_cast<double>(case_.length));
+               static_cast<double>(std::int64_t{case_.length}));
 }
 
 Tolerance CaseCheck::gradient_tolerance(std::size_t i) const {
-  // Each of the products that make up the results comes back to one element of the input.
+  // Each product in the results contributes to the gradient of one element of the input.
   double products = 0;
   for (const HostArray& a : values_) products += static_cast<double>(a.values.size());
-  products *= static_cast<double>(case_.length);
+  products *= static_cast<double>(std::int64_t{case_.length});
   const double terms = products / std::max(1.0, static_cast<double>(in_[i].values.size()));
   return grown(dtype_ == DType::f16 ? options_.f16 : options_.f32, terms);
 }
@@ -169,7 +169,7 @@ void CaseCheck::check_rule(const HostArrays& results, bool first) {
   try {
     std::vector<TensorSpec> promised;
     if (op_.output) promised = op_.output(given);
-    // In f32 the reference has just been run.
+    // In f32 the reference has run already.
     std::vector<TensorSpec> expected;
     if (dtype_ == DType::f32) {
       for (const HostArray& a : values_) expected.push_back(a.spec);
@@ -262,7 +262,7 @@ void CaseCheck::check_checkpointing() {
   }
 }
 
-/// Between neighbours that may fuse with it, against one after the other.
+/// Compares the operation fused with neighbours with the operation run on its own.
 void CaseCheck::check_lazy() {
   Setup setup{.in_a_chain = true, .mode = Setup::Mode::eager};
   if (std::ranges::count(tracked_, true) > 0) setup.tracked = tracked_;
@@ -358,7 +358,7 @@ void CaseCheck::check_shared() {
   }
 }
 
-/// With other Params and attributes, and then again as given: nothing is kept of the values before.
+/// Runs it with other Params and attributes, and then again as given: no earlier value may be kept.
 void CaseCheck::check_others() {
   Setup setup;
   if (std::ranges::count(tracked_, true) > 0) setup.tracked = tracked_;

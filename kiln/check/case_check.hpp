@@ -1,5 +1,5 @@
 #pragma once
-/// Everything that is checked of one case, in one dtype, on one device.
+/// All checks of one case, in one dtype, on one device.
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,10 +17,10 @@ class CaseCheck {
             const CheckOptions& options, DType dtype, const CheckCase& test_case,
             ReportBuilder& report);
 
-  /// Puts the rows in order, so that a row that never compares anything is seen.
+  /// Makes the rows in order, so that a row that never compares anything is shown.
   static void declare_rows(const CheckedOp& op, const CheckOptions& options, ReportBuilder& report);
 
-  /// `first`: of this dtype; the reference's own dtypes are looked at then.
+  /// `first`: whether it is the first case of this dtype, which also checks the reference's dtypes.
   void run(bool first);
 
  private:
@@ -41,7 +41,7 @@ class CaseCheck {
                    const HostArrays& values, const HostArrays& gradients);
   [[nodiscard]] bool agrees(const Outcome& outcome, const HostArrays& values,
                             const HostArrays& gradients) const;
-  /// Which single input makes the result wrong when it alone is in `form`.
+  /// The input that makes the result wrong when it alone is in `form`.
   [[nodiscard]] std::string culprit(Form form, const HostArrays& in, const HostArrays& seeds,
                                     const HostArrays& values, const HostArrays& gradients) const;
 
@@ -52,7 +52,9 @@ class CaseCheck {
   [[nodiscard]] bool any_differentiable() const;
   [[nodiscard]] Tolerance forward_tolerance() const;
   [[nodiscard]] Tolerance gradient_tolerance(std::size_t i) const;
-  [[nodiscard]] std::uint64_t seed(std::uint64_t of) const { return options_.seed * 1000 + of; }
+  [[nodiscard]] std::uint64_t seed(std::uint64_t of) const {
+    return options_.seed.value() * 1000 + of;
+  }
 
   const CheckedOp& op_;
   const Reference& reference_;
@@ -66,8 +68,8 @@ class CaseCheck {
   HostArrays seeds_;
   HostArrays values_;          ///< the reference's
   HostArrays gradients_;       ///< the reference's
-  HostArrays found_;           ///< the operation's gradients, each tracked alone
-  std::vector<bool> tracked_;  ///< inputs whose gradient can be had at all
+  HostArrays found_;           ///< the operation's gradients, each input tracked alone
+  std::vector<bool> tracked_;  ///< inputs whose gradient can be computed
   bool memory_is_damaged_ = false;
 };
 

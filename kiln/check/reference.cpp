@@ -159,10 +159,10 @@ Reference of_body(const CheckedOp& op) {
           .specs = [body](std::span<const TensorSpec> in) { return body.specs(in); }};
 }
 
-/// Half the step in which differences are taken, exact in f32.
+/// Half the step of the differences, exact in f32.
 constexpr double half_step = 1.0 / 128;
 
-/// The slope of the weighted sum at one element; NaN where a result bends.
+/// The slope of the weighted sum at one element. NaN where a result has a kink.
 class Probe {
  public:
   Probe(const Reference& reference, const HostArrays& in, const HostArrays& seeds)
@@ -228,17 +228,17 @@ HostArrays random_seeds(const HostArrays& results, DType dtype, std::uint64_t se
 }
 
 Slopes differences(const Reference& reference, const HostArrays& in, const HostArrays& seeds,
-                   std::size_t which, int samples, std::uint64_t seed) {
+                   std::size_t which, std::int64_t samples, std::uint64_t seed) {
   const std::size_t count = in[which].values.size();
   Slopes found;
   if (count == 0 || samples <= 0) return found;
   Probe probe(reference, in, seeds);
-  // Elements in an order of their own: steps of a number that shares no factor with the count.
+  // Elements are picked in steps of a number that has no factor in common with the count.
   std::size_t step = (seed % count) | 1U;
   while (std::gcd(step, count) != 1) ++step;
-  const std::size_t tries = std::min(count, 4 * static_cast<std::size_t>(samples));
-  for (std::size_t i = 0; i < tries && found.elements.size() < static_cast<std::size_t>(samples);
-       ++i) {
+  const std::size_t wanted = std::min(count, static_cast<std::size_t>(samples));
+  const std::size_t tries = std::min(count, 4 * wanted);
+  for (std::size_t i = 0; i < tries && found.elements.size() < wanted; ++i) {
     const std::size_t element = (seed + i * step) % count;
     const double slope = probe.slope(which, element);
     if (std::isnan(slope)) continue;

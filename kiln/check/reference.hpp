@@ -1,5 +1,5 @@
 #pragma once
-/// What an operation is compared with.
+/// The reference with which an operation is compared.
 #include <functional>
 #include <span>
 #include <vector>
@@ -15,11 +15,11 @@ using HostArrays = std::vector<HostArray>;
 /// whatever dtype their arrays were rounded to.
 struct Reference {
   std::function<HostArrays(const HostArrays& in)> values;
-  /// One an input; without elements for an input that is no float.
+  /// One for each input; without elements for an input that is no float.
   std::function<HostArrays(const HostArrays& in, const HostArrays& seeds)> gradients;
-  /// The results' specs for inputs of these very dtypes.
+  /// The specs of the results for inputs of exactly these dtypes.
   std::function<std::vector<TensorSpec>(std::span<const TensorSpec>)> specs;
-  /// Of the operation's `others`.
+  /// The references of the operation's `others`.
   std::vector<Reference> others{};
 };
 
@@ -35,10 +35,10 @@ struct Slopes {
   std::vector<double> values;
 };
 
-/// Central differences of the reference at up to `samples` elements of input `which`. An element
-/// where a result bends within the step is passed over: differences at half the step must agree,
-/// and the two sides' disagreement must halve with it.
+/// Central differences of the reference at up to `samples` elements of input `which`. An element is
+/// left out if a result has a kink within the step. A kink shows in that differences at half the
+/// step do not agree, or that the difference of the two sides does not halve.
 Slopes differences(const Reference& reference, const HostArrays& in, const HostArrays& seeds,
-                   std::size_t which, int samples, std::uint64_t seed);
+                   std::size_t which, std::int64_t samples, std::uint64_t seed);
 
 }  // namespace kiln::check

@@ -11,21 +11,33 @@
 
 namespace kiln::dispatch {
 
-std::uint32_t word_of(std::string_view op, double value, DType dtype) {
-  if (!is_float(dtype)) {
-    const double low = dtype == DType::i32 ? std::numeric_limits<std::int32_t>::min() : 0;
-    const double high = dtype == DType::boolean ? 1
-                        : dtype == DType::i32   ? std::numeric_limits<std::int32_t>::max()
-                                                : std::numeric_limits<std::uint32_t>::max();
-    if (value != std::trunc(value) || value < low || value > high) {
-      throw DTypeError(fmt::format("{}: the number {} is no {}; cast the tensor first", op, value,
-                                   to_string(dtype)));
+void require_number(std::string_view op, double value, DType dtype) {
+  if (is_float(dtype)) {
+    const float stored = static_cast<float>(value);
+    const bool overflows =
+        std::isinf(dtype == DType::f16 ? static_cast<float>(float16(stored)) : stored);
+    if (overflows && std::isfinite(value)) {
+      throw DTypeError(fmt::format("{}: the number {} is beyond the finite numbers of {}", op,
+                                   value, to_string(dtype)));
     }
+    return;
   }
+  const double low = dtype == DType::i32 ? std::numeric_limits<std::int32_t>::min() : 0;
+  const double high = dtype == DType::boolean ? 1
+                      : dtype == DType::i32   ? std::numeric_limits<std::int32_t>::max()
+                                              : std::numeric_limits<std::uint32_t>::max();
+  if (value != std::trunc(value) || value < low || value > high) {
+    throw DTypeError(fmt::format("{}: the number {} is no {}; cast the tensor first", op, value,
+                                 to_string(dtype)));
+  }
+}
+
+std::uint32_t word_of(std::string_view op, double value, DType dtype) {
+  if (!is_float(dtype)) require_number(op, value, dtype);
   switch (dtype) {
     case DType::f32:
       return std::bit_cast<std::uint32_t>(static_cast<float>(value));
-    // Kernels compute in f32, but the number must be the one an f16 tensor would hold.
+    // Kernels compute in f32, but the number must be one that an f16 tensor can hold.
     case DType::f16:
       return std::bit_cast<std::uint32_t>(static_cast<float>(float16(static_cast<float>(value))));
     case DType::i32:

@@ -40,7 +40,7 @@ class Numbering {
                    [&](const Reduction& reduction) {
                      append_bytes(form(), reduction.combine);
                      append_bytes(form(), reduction.axes.to_ulong());
-                     append_bytes(form(), reduction.scale);
+                     append_bytes(form(), double{reduction.scale});
                    },
                    [&](const RuleCall& call) {
                      append_bytes(form(), call.table);
@@ -55,7 +55,7 @@ class Numbering {
                    },
                },
                op.record.call);
-    // Else lasting, so the address says it all.
+    // Other names last as long as the process, so the address is enough.
     if (!std::holds_alternative<LaunchCall>(op.record.call))
       append_bytes(form(), op.record.name.data());
     for (QueuedOp::Input& input : op.in) add_input(input);
@@ -67,8 +67,8 @@ class Numbering {
     }
   }
 
-  /// Every scalar has a number of its own, whatever its value: two that are equal today and not
-  /// tomorrow must not make another form, and another plan.
+  /// Every scalar has a number of its own, whatever its value. If equal scalars shared one, the
+  /// form would change when their values differ, and another plan would be made.
   void add_param(double value) {
     batch_.slots.back().push_back(static_cast<std::int32_t>(batch_.params.size()));
     batch_.params.push_back(value);
@@ -130,7 +130,7 @@ class Drawing {
           },
           op.record.call);
     } catch (...) {
-      node.work = by_itself(i, out);  // it throws again when it runs, and a read gets that
+      node.work = by_itself(i, out);  // it throws again when it runs; a reader gets that error
     }
     graph_.nodes.push_back(std::move(node));
   }
@@ -174,7 +174,7 @@ class Drawing {
     return dispatch::takes_epilogue(*call.table, call.op.get(), runtime_, in, out).value_or(0);
   }
 
-  /// Takes no part in any fusion.
+  /// A call that is never fused.
   static Work by_itself(std::size_t i, const std::vector<TensorSpec>& out) {
     return Call{.record = static_cast<std::int32_t>(i), .identity = {}, .results = out};
   }
@@ -196,7 +196,7 @@ void Batch::fail(const std::exception_ptr& cause) const {
   };
   for (const QueuedOp& op : ops) std::ranges::for_each(op.out, fail_one);
   for (std::size_t v = 0; v < made.size(); ++v) {
-    if (made[v] != 0) fail_one(values[v]);  // others' are theirs to fail
+    if (made[v] != 0) fail_one(values[v]);  // what other drains make is not ours
   }
 }
 

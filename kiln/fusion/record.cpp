@@ -23,7 +23,8 @@ Value dense(const Device& device, const Value& x) {
   return record({"contiguous", ElementwiseCall{body, {}}}, device, {&x, 1}, {&x.spec(), 1}).front();
 }
 
-/// Through the view rule's layout, which is to show what the output rule said.
+/// Gives the view of the layout that the view rule returns. Its shape must be what the output rule
+/// said.
 Value viewed(const RuleCall& call, const Device& device, const Value& x, const TensorSpec& out) {
   const std::string_view op = call.table->name;
   const auto through = [&](const Value& value, const Layout& layout) {
@@ -39,7 +40,10 @@ Value viewed(const RuleCall& call, const Device& device, const Value& x, const T
   if (const auto layout = call.table->view(call.op.get(), x.layout())) return through(x, *layout);
   const Value copy = dense(device, x);
   const auto layout = call.table->view(call.op.get(), copy.layout());
-  if (!layout) throw Error(fmt::format("{}: the view rule refuses a dense layout", op));
+  if (!layout) {
+    throw Error(fmt::format("{}: the view rule must take a dense layout, but gives none for {}", op,
+                            to_string(copy.layout())));
+  }
   return through(copy, *layout);
 }
 
@@ -80,7 +84,7 @@ Value add(const Device& device, const Value& a, const Value& b) {
 }
 
 Value full(const Device& device, const TensorSpec& spec, double number) {
-  (void)dispatch::word_of("full", number, spec.dtype);  // refuses a number that the dtype has not
+  dispatch::require_number("full", number, spec.dtype);
   static const BodyPtr& body = *new BodyPtr(body_of(0, 1, [](ExprGraph& g) {
     return g.expr(g.intern({.op = Opcode::param, .args = {0, -1, -1}}));
   }));

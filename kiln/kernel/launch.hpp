@@ -15,30 +15,50 @@
 namespace kiln {
 
 /// A tensor as a kernel rule sees it: everything but its values.
+///
+///     const Operand x = {"x", DType::f32, Layout::dense({2, 3, 4})};
+///     x.rank();   // [3]
+///     x.shape();   // [2, 3, 4]
+///     x.spec() == TensorSpec{{2, 3, 4}, DType::f32};   // [true]
 struct Operand {
   std::string_view name;
   DType dtype = DType::f32;
   Layout layout;
 
+  /// The sizes of all axes, and their number.
   [[nodiscard]] const Shape& shape() const { return layout.shape; }
   [[nodiscard]] int rank() const { return layout.shape.rank(); }
-  /// The size along `axis`; negative axes count from the end.
+  /// The size along `axis`; negative axes count from the end. Throws ShapeError for an axis out of
+  /// range.
+  ///
+  ///     Operand{"x", DType::f32, Layout::dense({2, 3, 4})}.dim(-1);   // [4]
   [[nodiscard]] std::int64_t dim(Integer axis) const { return layout.shape[axis]; }
-  /// The step along `axis`, in elements.
+  /// The step along `axis`, in elements. Throws ShapeError for an axis out of range.
+  ///
+  ///     Operand{"x", DType::f32, Layout::dense({2, 3, 4})}.stride(0);   // [12]
   [[nodiscard]] std::int64_t stride(Integer axis) const { return layout.stride(axis); }
   /// How many matrices it holds: the product of all sizes but the last two.
+  ///
+  ///     Operand{"x", DType::f32, Layout::dense({5, 2, 3, 4})}.batch();   // [10]
   [[nodiscard]] std::int64_t batch() const;
+  /// Its shape and dtype.
   [[nodiscard]] TensorSpec spec() const { return {layout.shape, dtype}; }
 };
 
-/// n / d, rounded up.
+/// n / d, rounded up, for n of 0 or more and d above 0.
+///
+///     ceil_div(65, 64);   // [2]
 constexpr std::int64_t ceil_div(Integer n, Integer d) {
   return n / d + (n % d > 0 ? 1 : 0);  // n + d - 1 may be past 2^63
 }
 
 /// A number passed to a kernel at launch, which reads it as `params.name`. A size becomes a u32, a
 /// double an f32, and an operation's Param field an f32 that may change without another plan.
+///
+///     const LaunchParam rows = {"rows", Shape{2, 3}[0]};
+///     const LaunchParam epsilon = {"epsilon", 1e-5};
 struct LaunchParam {
+  /// From a name that WGSL takes, and a number.
   template <WholeType T>
   LaunchParam(std::string_view param_name, T size)
       : name(param_name), value(static_cast<std::int64_t>(size)) {}
@@ -56,7 +76,7 @@ struct LaunchParam {
 struct Scratch {
   std::string name;
   DType dtype = DType::f32;
-  std::int64_t elements = 0;
+  Integer elements = 0;
 };
 
 /// What the generated store computes before it writes a value: `body(value, inputs...)`, each input
@@ -70,7 +90,8 @@ struct Epilogue {
 /// An epilogue from a function of expressions: the value, then one for each name. Throws
 /// KernelError if their numbers differ.
 ///
-///     epilogue([](Expr value, Expr bias) { return relu(value + bias); }, {"bias"})
+///     const auto end = [](Expr value, Expr bias) { return relu(value + bias); };
+///     epilogue(end, {"bias"}).inputs.size();   // [1]
 template <class F>
 Epilogue epilogue(F f, std::vector<std::string> inputs);
 
@@ -79,7 +100,28 @@ enum class OutputAccess : std::uint8_t { write, read_write };
 
 namespace webgpu {
 
-/// What a `webgpu_kernel` rule returns: a plan, not an action.
+/// What a `webgpu_kernel` rule returns: how its kernel is started. Nothing is started yet.
+///
+///     struct Twice {
+///       static constexpr std::string_view name = "twice";
+///       static constexpr std::array inputs = {"x"};
+///       using layers = Layers<Cube, Fusion>;
+///       static TensorSpec output(const TensorSpec& x) { return x; }
+///       static webgpu::Launch webgpu_kernel(const Operand& x, const Operand& out) {
+///         constexpr const char* text = R"({{ bindings }}
+///     @compute @workgroup_size({{ workgroup_size_x }})
+///     fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
+///             @builtin(local_invocation_id) local: vec3<u32>) {
+///       let i = kiln_workgroup(group, groups).x * {{ workgroup_size_x }} + local.x;
+///       if (i < params.n) { store_out(i, x[i] + x[i]); }
+///     })";
+///         const std::int64_t n = x.shape().elements();
+///         return {.source = KernelSource::wgsl(text),
+///                 .params = {{"n", out.shape().elements()}},
+///                 .grid = {ceil_div(n, 64), 1, 1}};
+///       }
+///     };
+///     apply(Twice{}, tensor({1.0, 2.0}, webgpu::device()));   // [2, 4]
 struct Launch {
   /// With SPIR-V, `workgroup` means nothing, and `strided`, `vec4` and `store` are refused; see
   /// KernelSource::spirv for what the module binds.
@@ -92,7 +134,7 @@ struct Launch {
   OutputAccess access = OutputAccess::write;
   /// The kernel reads inputs through NAME_offset() or NAME_batch(i) and NAME_stride(d); otherwise
   /// they are made dense first.
-  bool strided = false;
+  Flag strided = false;
   /// In a strided launch: operands that are made dense anyway.
   std::vector<std::string> dense{};
   /// Inputs declared as arrays of vec4 of elements.
@@ -100,18 +142,20 @@ struct Launch {
   std::vector<Scratch> scratch{};
   std::optional<Epilogue> store{};
   /// Outputs are zero before the kernel runs, and are otherwise undefined.
-  bool zeroed = false;
+  Flag zeroed = false;
   /// The adapter's own bounds and loop checks are off, and the kernel guards every access itself.
   /// check_op finds writes outside of the outputs.
-  bool trusted = false;
+  Flag trusted = false;
   /// The most rounds that all loops of one thread take together, if that grows with the operands.
   /// A launch of more than Limits::loop_rounds is refused, because the adapter would end its loops
   /// early.
-  std::int64_t rounds = 0;
+  Integer rounds = 0;
   /// Why this candidate does not take these operands or this adapter. Empty if it does.
   std::string declined{};
 
   /// A candidate that declines; `language` is what its kernel is written in.
+  ///
+  ///     webgpu::Launch::decline("K is no multiple of 16").declined;   // "K is no multiple of 16"
   static Launch decline(std::string why, Language language = Language::wgsl);
 };
 

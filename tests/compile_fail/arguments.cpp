@@ -84,6 +84,26 @@ void places(const AnyTensor& x) {
   arange(3, {.start = true});  // error
 }
 
+void options() {
+  Adam{{.learning_rate = true}};                                     // error
+  AdamOptions{.beta1 = false};                                       // error
+  Reduction{.scale = true};                                          // error
+  Scratch{"part", DType::f32, true};                                 // error
+  webgpu::Launch{.source = KernelSource::wgsl(""), .strided = 1};    // error
+  webgpu::Launch{.source = KernelSource::wgsl(""), .zeroed = 1};     // error
+  webgpu::Launch{.source = KernelSource::wgsl(""), .trusted = 1};    // error
+  webgpu::Launch{.source = KernelSource::wgsl(""), .rounds = true};  // error
+  webgpu::Launch{.source = KernelSource::wgsl(""), .rounds = 0.5};   // error
+  webgpu::device({.f16 = 1});                                        // error
+  CheckCase{"case", {}, true};                                       // error
+  CheckCase{"case", {}, 1, 1};                                       // error
+  InputValues{.low = false};                                         // error
+  Tolerance{true, 0};                                                // error
+  CheckOptions{.gradients = 1};                                      // error
+  CheckOptions{.difference_samples = true};                          // error
+  CheckOptions{.seed = true};                                        // error
+}
+
 struct Op {
   static constexpr std::string_view name = "op";
   Param by;
@@ -106,5 +126,8 @@ void fine(const AnyTensor& x, std::size_t size, std::uint8_t small, float16 half
   (void)Shape{x.dim(0), size, 3U, small};
   (void)(x + 1 - 2U * x / 0.5F + half);
   slice(x, small, 0, size);
-  (void)Reduction{.axes = {0, 1}};
+  (void)Reduction{.axes = {0, 1}, .scale = 1 / half};
+  (void)AdamOptions{.learning_rate = 1, .beta1 = 0.5F};
+  (void)webgpu::Launch{.source = KernelSource::wgsl(""), .strided = true, .rounds = x.dim(0)};
+  (void)CheckOptions{.f16 = {1e-2, 0}, .gradients = false, .difference_samples = small};
 }

@@ -20,12 +20,12 @@ enum class Combine : std::uint8_t { sum, max, min, argmax, argmin, norm };
 struct Reduction {
   Combine combine = Combine::sum;
   Axes axes;         ///< those that are taken away
-  double scale = 1;  ///< the result is multiplied by this (1 / count for a mean); floats only
+  Number scale = 1;  ///< the result is multiplied by this (1 / count for a mean); floats only
 };
 
 namespace dispatch {
 
-/// A reduction with what is computed on the way in.
+/// A reduction and the function of its inputs that is reduced.
 struct ReductionCall {
   std::string_view op;
   Reduction reduction;
@@ -40,11 +40,11 @@ struct ReductionCall {
 /// The word from which combining starts: neutral for the combination.
 std::uint32_t neutral_word(Combine combine, DType element);
 
-/// Reduces what `call.before` makes of `inputs`, which may be strided, to the kept axes in order:
-/// it makes one dense tensor of `out`, or what `epilogue` makes of it, dense and of `out.shape`.
-/// Sums of f16 are made in f32. There are one or two launches. The order of additions depends on
-/// shape and strides alone, so results repeat. `runtime` is used if there is no input. Throws an
-/// error that begins with `call.op`: DTypeError for inputs that a function does not take,
+/// Reduces what `call.before` makes of `inputs`, which may be strided, to the kept axes in order.
+/// The result is one dense tensor of `out`, or what `epilogue` makes of it, dense and of
+/// `out.shape`. Sums of f16 are made in f32. There are one or two launches. The order of additions
+/// depends on shape and strides alone, so results repeat. `runtime` is used if there is no input.
+/// Throws an error that begins with `call.op`: DTypeError for inputs that a function does not take,
 /// KernelError for a wrong number of them, ShapeError for one that does not broadcast.
 std::vector<RawTensor> run_reduction(const ReductionCall& call,
                                      const std::shared_ptr<Runtime>& runtime,

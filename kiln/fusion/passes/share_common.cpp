@@ -10,7 +10,7 @@ using dispatch::append_bytes;
 using dispatch::append_layout;
 using dispatch::append_spec;
 
-/// Equal for nodes that compute the same; empty for one that must run by itself.
+/// A key that is equal for nodes that compute the same. Empty for a node that is never merged.
 std::string spell(const Graph& graph, const Node& node) {
   std::string key;
   if (const auto* elementwise = std::get_if<Elementwise>(&node.work)) {
@@ -19,7 +19,7 @@ std::string spell(const Graph& graph, const Node& node) {
   } else if (const auto* reduce = std::get_if<Reduce>(&node.work)) {
     append_bytes(key, reduce->reduction.combine);
     append_bytes(key, reduce->reduction.axes.to_ulong());
-    append_bytes(key, reduce->reduction.scale);
+    append_bytes(key, double{reduce->reduction.scale});
   } else {
     key = std::get<Call>(node.work).identity;
     if (key.empty()) return key;

@@ -1,5 +1,6 @@
 #include "kiln/ops/compare/compare.hpp"
 
+#include "kiln/dispatch/words.hpp"
 #include "kiln/tensor/apply.hpp"
 
 namespace kiln {
@@ -29,35 +30,18 @@ struct GreaterEqual {
   static constexpr std::string_view name = "greater_equal";
   static Expr body(Expr a, Expr b) { return a >= b; }
 };
-struct EqualNumber {
-  static constexpr std::string_view name = "equal";
+/// The same with a number on the right, or on the left.
+template <class Op>
+struct BeforeNumber {
+  static constexpr std::string_view name = Op::name;
   Param b;
-  Expr body(Expr a) const { return a == b; }
+  Expr body(Expr a) const { return Op::body(a, b); }
 };
-struct NotEqualNumber {
-  static constexpr std::string_view name = "not_equal";
-  Param b;
-  Expr body(Expr a) const { return a != b; }
-};
-struct LessNumber {
-  static constexpr std::string_view name = "less";
-  Param b;
-  Expr body(Expr a) const { return a < b; }
-};
-struct LessEqualNumber {
-  static constexpr std::string_view name = "less_equal";
-  Param b;
-  Expr body(Expr a) const { return a <= b; }
-};
-struct GreaterNumber {
-  static constexpr std::string_view name = "greater";
-  Param b;
-  Expr body(Expr a) const { return a > b; }
-};
-struct GreaterEqualNumber {
-  static constexpr std::string_view name = "greater_equal";
-  Param b;
-  Expr body(Expr a) const { return a >= b; }
+template <class Op>
+struct AfterNumber {
+  static constexpr std::string_view name = Op::name;
+  Param a;
+  Expr body(Expr b) const { return Op::body(a, b); }
 };
 struct IsNan {
   static constexpr std::string_view name = "is_nan";
@@ -105,18 +89,24 @@ AnyTensor greater(const AnyTensor& a, const AnyTensor& b) { return apply(Greater
 AnyTensor greater_equal(const AnyTensor& a, const AnyTensor& b) {
   return apply(GreaterEqual{}, a, b);
 }
-AnyTensor equal(const AnyTensor& a, Number b) { return apply(EqualNumber{{b}}, a); }
-AnyTensor not_equal(const AnyTensor& a, Number b) { return apply(NotEqualNumber{{b}}, a); }
-AnyTensor less(const AnyTensor& a, Number b) { return apply(LessNumber{{b}}, a); }
-AnyTensor less_equal(const AnyTensor& a, Number b) { return apply(LessEqualNumber{{b}}, a); }
-AnyTensor greater(const AnyTensor& a, Number b) { return apply(GreaterNumber{{b}}, a); }
-AnyTensor greater_equal(const AnyTensor& a, Number b) { return apply(GreaterEqualNumber{{b}}, a); }
-AnyTensor equal(Number a, const AnyTensor& b) { return equal(b, a); }
-AnyTensor not_equal(Number a, const AnyTensor& b) { return not_equal(b, a); }
-AnyTensor less(Number a, const AnyTensor& b) { return greater(b, a); }
-AnyTensor less_equal(Number a, const AnyTensor& b) { return greater_equal(b, a); }
-AnyTensor greater(Number a, const AnyTensor& b) { return less(b, a); }
-AnyTensor greater_equal(Number a, const AnyTensor& b) { return less_equal(b, a); }
+AnyTensor equal(const AnyTensor& a, Number b) { return apply(BeforeNumber<Equal>{{b}}, a); }
+AnyTensor not_equal(const AnyTensor& a, Number b) { return apply(BeforeNumber<NotEqual>{{b}}, a); }
+AnyTensor less(const AnyTensor& a, Number b) { return apply(BeforeNumber<Less>{{b}}, a); }
+AnyTensor less_equal(const AnyTensor& a, Number b) {
+  return apply(BeforeNumber<LessEqual>{{b}}, a);
+}
+AnyTensor greater(const AnyTensor& a, Number b) { return apply(BeforeNumber<Greater>{{b}}, a); }
+AnyTensor greater_equal(const AnyTensor& a, Number b) {
+  return apply(BeforeNumber<GreaterEqual>{{b}}, a);
+}
+AnyTensor equal(Number a, const AnyTensor& b) { return apply(AfterNumber<Equal>{{a}}, b); }
+AnyTensor not_equal(Number a, const AnyTensor& b) { return apply(AfterNumber<NotEqual>{{a}}, b); }
+AnyTensor less(Number a, const AnyTensor& b) { return apply(AfterNumber<Less>{{a}}, b); }
+AnyTensor less_equal(Number a, const AnyTensor& b) { return apply(AfterNumber<LessEqual>{{a}}, b); }
+AnyTensor greater(Number a, const AnyTensor& b) { return apply(AfterNumber<Greater>{{a}}, b); }
+AnyTensor greater_equal(Number a, const AnyTensor& b) {
+  return apply(AfterNumber<GreaterEqual>{{a}}, b);
+}
 AnyTensor is_nan(const AnyTensor& x) { return apply(IsNan{}, x); }
 AnyTensor logical_not(const AnyTensor& x) { return apply(LogicalNot{}, x); }
 AnyTensor logical_and(const AnyTensor& a, const AnyTensor& b) { return apply(LogicalAnd{}, a, b); }
@@ -125,9 +115,11 @@ AnyTensor where(const AnyTensor& condition, const AnyTensor& yes, const AnyTenso
   return apply(Where{}, condition, yes, no);
 }
 AnyTensor where(const AnyTensor& condition, const AnyTensor& yes, Number no) {
+  dispatch::require_number("where", no, yes.dtype());
   return apply(WhereElseNumber{{no}}, condition, yes);
 }
 AnyTensor where(const AnyTensor& condition, Number yes, const AnyTensor& no) {
+  dispatch::require_number("where", yes, no.dtype());
   return apply(WhereNumber{{yes}}, condition, no);
 }
 AnyTensor where(const AnyTensor& condition, Number yes, Number no) {

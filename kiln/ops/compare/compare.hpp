@@ -100,8 +100,8 @@ inline AnyTensor operator||(const AnyTensor& a, const AnyTensor& b) { return log
 
 /// `yes` where `condition` (bool) holds, else `no`. Shapes broadcast (ShapeError). Both sides have
 /// one dtype (DTypeError), of any kind. The gradient goes to the side that was taken. A number gets
-/// the dtype of the other side, which must have it (DTypeError). Two numbers give i32 if both are
-/// integers, else f32.
+/// the dtype of the other side, which must have it as in `full` (DTypeError). Two numbers give i32
+/// if both are integers, else f32.
 ///
 ///     const AnyTensor x = tensor({-1.0, 2.0});
 ///     where(x > 0, x, x * 0.1);    // [-0.1, 2]
@@ -114,9 +114,8 @@ AnyTensor where(const AnyTensor& condition, Number yes, Number no);
 
 /// The same numbers in another dtype, or the nearest numbers that it has, on every runtime:
 ///
-/// - To i32 and u32: floats are cut towards 0. What is beyond the largest or smallest number
-/// becomes
-///   that, so negative numbers are 0 as u32. NaN becomes 0.
+/// - To i32 and u32: floats are cut towards 0. A number beyond the largest or smallest becomes that
+///   one, so negative numbers are 0 as u32. NaN becomes 0.
 /// - To f16: rounded to the nearest; infinity from 65520 on.
 /// - To bool: everything except 0 is true, NaN included.
 ///

@@ -14,6 +14,7 @@ using test::values;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 constexpr float inf = std::numeric_limits<float>::infinity();
 
@@ -242,6 +243,23 @@ TEST(Compare, ErrorsNameTheFunctionThatWasCalled) {
               AllOf(HasSubstr("greater: "), HasSubstr("([3], [2])")));
   EXPECT_THAT(message_of<ShapeError>([] { (void)greater_equal(make_wave({3}), make_wave({2})); }),
               AllOf(HasSubstr("greater_equal: "), HasSubstr("([3], [2])")));
+  const AnyTensor i = make<std::int32_t>({1, 2}, {2});
+  EXPECT_THAT(message_of<DTypeError>([&] { (void)(0.5 < i); }), StartsWith("less: "));
+  EXPECT_THAT(message_of<DTypeError>([&] { (void)(0.5 <= i); }), StartsWith("less_equal: "));
+  EXPECT_THAT(message_of<DTypeError>([&] { (void)(0.5 > i); }), StartsWith("greater: "));
+  EXPECT_THAT(message_of<DTypeError>([&] { (void)(0.5 >= i); }), StartsWith("greater_equal: "));
+  EXPECT_THAT(message_of<DTypeError>([&] { (void)(0.5 == i); }), StartsWith("equal: "));
+  EXPECT_THAT(message_of<DTypeError>([&] { (void)(0.5 != i); }), StartsWith("not_equal: "));
+}
+
+TEST(Compare, ANumberBeyondTheOtherSidesDtypeIsRefusedByWhere) {
+  const AnyTensor yes = tensor({true}, {1}, test::device());
+  const AnyTensor half = make({1}, {1}, DType::f16);
+  EXPECT_THAT(message_of<DTypeError>([&] { (void)where(yes, half, 70000); }),
+              AllOf(HasSubstr("where: "), HasSubstr("70000"), HasSubstr("f16")));
+  EXPECT_THROW((void)where(yes, -70000, half), DTypeError);
+  EXPECT_THAT(values(where(yes, INFINITY, half)), ElementsAre(INFINITY));
+  EXPECT_THAT(values(where(yes, 65519, half)), ElementsAre(65504));  // the nearest number of f16
 }
 
 }  // namespace

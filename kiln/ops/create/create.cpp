@@ -10,6 +10,7 @@
 
 #include "arange_wgsl.hpp"
 #include "kiln/dispatch/raw_tensor.hpp"
+#include "kiln/dispatch/words.hpp"
 #include "kiln/support/error.hpp"
 #include "kiln/tensor/apply.hpp"
 #include "random_wgsl.hpp"
@@ -28,13 +29,13 @@ void each_of(const cpu::Output& out, const F& f) {
                         to[static_cast<std::size_t>(i)] = T(f(i));
                     });
 }
-/// The same of floats, whichever the output's are.
+/// The same for an output of f32 or f16.
 template <class F>
 void each(const cpu::Output& out, const F& f) {
   cpu::with_float(out.dtype(), [&](auto element) { each_of<decltype(element)>(out, f); });
 }
 
-/// Threefry-2x32, 20 rounds, as random.wgsl has it: the rotations and the key schedule of the
+/// Threefry-2x32 with 20 rounds, as in random.wgsl: the rotations and the key schedule of the
 /// paper.
 std::array<std::uint32_t, 2> threefry(const std::array<std::uint32_t, 2>& counter,
                                       const std::array<std::uint32_t, 2>& key) {
@@ -52,11 +53,11 @@ std::array<std::uint32_t, 2> threefry(const std::array<std::uint32_t, 2>& counte
   return x;
 }
 
-[[noreturn]] void refuse_random(DType dtype) {
-  throw DTypeError(fmt::format("random: makes f32 or f16, asked for {}", to_string(dtype)));
+[[noreturn]] void refuse_random(std::string_view op, DType dtype) {
+  throw DTypeError(fmt::format("{}: makes f32 or f16, asked for {}", op, to_string(dtype)));
 }
 
-/// The float next to `x` above or below, of finite floats.
+/// The float next to a finite `x`, above or below.
 float neighbour(float x, bool above) { return std::nextafter(x, above ? HUGE_VALF : -HUGE_VALF); }
 float16 neighbour(float16 x, bool above) {
   const bool negative = std::signbit(static_cast<float>(x));
@@ -76,8 +77,8 @@ std::pair<double, double> numbers_between_as(double low, double high) {
   return {value(least), value(most)};
 }
 
-/// Throws DTypeError where the bounds are beyond what the dtype has, or no number of it lies
-/// between.
+/// The same for a dtype. Throws DTypeError if the bounds are beyond its finite numbers, or if it
+/// has no number between them.
 std::pair<double, double> numbers_between(double low, double high, DType dtype) {
   const double largest = dtype == DType::f16 ? 65504 : std::numeric_limits<float>::max();
   const auto refuse = [&](std::string_view why) {
@@ -105,11 +106,11 @@ struct Random {
   bool normal;
   Param offset;
   Param scale;
-  Param least;  // a result outside of these is brought to the nearer one
+  Param least;  // a result outside of these becomes the nearer one
   Param most;
 
   TensorSpec output() const {
-    if (!is_float(dtype)) refuse_random(dtype);
+    if (!is_float(dtype)) refuse_random(normal ? "random_normal" : "random_uniform", dtype);
     return {shape, dtype};
   }
   webgpu::Launch webgpu_kernel(const Operand& out) const {
@@ -141,7 +142,7 @@ struct Random {
       const float sample =
           normal ? std::sqrt(-2 * std::log(1 - u)) * std::cos(6.28318530717958648F * unit(bits[1]))
                  : u;
-      // Halves: a sum of both may be out of range where the result is not.
+      // In halves, because the sum of both may be out of range even if the result is not.
       const float half = from * 0.5F + by * sample;
       return std::clamp(half + half, low, high);
     });
@@ -182,7 +183,7 @@ struct Arange {
     }
   }
 };
-/// Integers take their own arithmetic: f32 counts to 2^24 only.
+/// Integers have an operation of their own, since f32 counts to 2^24 only.
 struct StartAndStep {
   static constexpr std::string_view name = "arange";
   Param start;
@@ -242,13 +243,15 @@ AnyTensor full_like(const AnyTensor& x, Number value) {
 }
 
 AnyTensor arange(Integer count, const Steps& steps, DType dtype, const Device& device) {
+  for (const double number : {steps.start, steps.step})
+    dispatch::require_number("arange", number, dtype);
   const AnyTensor out = apply(Arange{Shape{count}, dtype, {steps.start}, {steps.step}}, device);
   return is_float(dtype) ? out : apply(StartAndStep{{steps.start}, {steps.step}}, out);
 }
 
 AnyTensor random_uniform(const Shape& shape, Seed seed, const Interval& interval, DType dtype,
                          const Device& device) {
-  if (!is_float(dtype)) refuse_random(dtype);
+  if (!is_float(dtype)) refuse_random("random_uniform", dtype);
   const double low = interval.low;
   const double high = interval.high;
   const auto [least, most] = numbers_between(low, high, dtype);

@@ -152,15 +152,17 @@ AnyTensor from_raw(const RawTensor& raw);
 AnyTensor from_raw(const RawTensor& raw, const Device& device);
 
 /// A tensor whose elements are all `value`. Throws DTypeError for a number that the dtype does not
-/// have.
+/// have: a fraction in an integer dtype, or one beyond the finite numbers of f32 or f16. Floats are
+/// rounded.
 ///
 ///     full({3}, 7, DType::i32);   // [7, 7, 7]
+///     full({3}, 70000, DType::f16);   // throws DTypeError
 AnyTensor full(const Shape& shape, Number value, DType dtype = DType::f32,
                const Device& device = default_device());
 inline AnyTensor full(const Shape& shape, Number value, const Device& device) {
   return full(shape, value, DType::f32, device);
 }
-/// A tensor of zeros.
+/// A tensor of zeros, of any dtype.
 ///
 ///     zeros({3});   // [0, 0, 0]
 inline AnyTensor zeros(const Shape& shape, DType dtype = DType::f32,
@@ -168,7 +170,7 @@ inline AnyTensor zeros(const Shape& shape, DType dtype = DType::f32,
   return full(shape, 0, dtype, device);
 }
 inline AnyTensor zeros(const Shape& shape, const Device& device) { return full(shape, 0, device); }
-/// A tensor of ones.
+/// A tensor of ones, of any dtype.
 ///
 ///     ones({3});   // [1, 1, 1]
 inline AnyTensor ones(const Shape& shape, DType dtype = DType::f32,
@@ -177,7 +179,8 @@ inline AnyTensor ones(const Shape& shape, DType dtype = DType::f32,
 }
 inline AnyTensor ones(const Shape& shape, const Device& device) { return full(shape, 1, device); }
 
-/// A tensor of `value`, of zeros or of ones, with the shape, dtype and device of x.
+/// A tensor of `value`, of zeros or of ones, with the shape, dtype and device of x. `value` is as
+/// in `full`.
 ///
 ///     ones_like(tensor({5, 6}));   // [1, 1]
 AnyTensor full_like(const AnyTensor& x, Number value);
@@ -190,8 +193,9 @@ struct Steps {
   Number step = 1;
 };
 
-/// `count` numbers: start, start + step, ... Integers are exact, and the dtype must have start and
-/// step (DTypeError). Throws ShapeError for a negative count.
+/// `count` numbers: start, start + step, ... f32, f16, i32 and u32 (DTypeError). Integers are
+/// exact. The dtype must have start and step, as in `full` (DTypeError). Throws ShapeError for a
+/// negative count.
 ///
 ///     arange(4);   // [0, 1, 2, 3]
 ///     arange(3, {.start = 1, .step = 0.5});   // [1, 1.5, 2]
@@ -210,8 +214,11 @@ inline AnyTensor arange(Integer count, const Device& device) {
 
 /// Which random numbers are drawn: an integer of any type; -1 is 2^64 - 1. A float, a bool or a
 /// character does not compile.
+///
+///     Seed(7).value();   // [7]
 class Seed {
  public:
+  /// From an integer, and as one.
   template <WholeType T>
   constexpr Seed(T value)  // NOLINT(google-explicit-constructor): random_normal(shape, 7)
       : value_(static_cast<std::uint64_t>(value)) {}

@@ -74,6 +74,11 @@ TEST(Create, FullOfEveryDType) {
   EXPECT_THAT(message_of<DTypeError>([] { (void)full({1}, 0.5, DType::i32, device()); }),
               AllOf(HasSubstr("full"), HasSubstr("0.5")));
   EXPECT_THROW((void)full({1}, -1, DType::u32, device()), DTypeError);
+  EXPECT_THAT(message_of<DTypeError>([] { (void)full({1}, 70000, DType::f16, device()); }),
+              AllOf(HasSubstr("full: "), HasSubstr("70000"), HasSubstr("f16")));
+  EXPECT_THROW((void)full({1}, -1e39, DType::f32, device()), DTypeError);
+  EXPECT_THAT(values(full({1}, 65519, DType::f16, device())), Each(65504));  // the nearest number
+  EXPECT_THAT(values(full({1}, -INFINITY, DType::f16, device())), Each(-INFINITY));
 }
 
 TEST(Create, ArangeCounts) {
@@ -87,6 +92,7 @@ TEST(Create, ArangeCounts) {
   EXPECT_THAT(values(arange(3, DType::f16, device())), ElementsAre(0, 1, 2));
   EXPECT_TRUE(values(arange(0, device())).empty());
   EXPECT_THROW((void)arange(-1, device()), ShapeError);
+  EXPECT_THROW((void)arange(2, {.start = 70000}, DType::f16, device()), DTypeError);
   EXPECT_THAT(message_of<DTypeError>([] { (void)arange(1, DType::boolean, device()); }),
               HasSubstr("arange"));
 }

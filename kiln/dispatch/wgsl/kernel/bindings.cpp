@@ -36,7 +36,7 @@ class Renderer {
     result_.store_types = store_.types();
     result_.epilogue_word = store_.add_numbers(metadata_, result_.store_types);
     std::string bindings = aliases();
-    bindings += inputs();  // one after the other: each takes the next binding numbers
+    bindings += inputs();  // in this order: each takes the next binding numbers
     bindings += scratch();
     bindings += store_.declare_inputs(result_.id, 0, next_binding_);
     for (const Operand& t : in_) bindings += accessors(t);
@@ -57,7 +57,7 @@ class Renderer {
     result_.source = template_.render(launch_.source.variables(), library);
     KernelId& id = result_.id;
     id.language = launch_.source.language();
-    // On the first line, before everything: WGSL wants it there, and line numbers stay.
+    // On the first line, before everything, as WGSL requires. So line numbers stay.
     id.source =
         enable_f16(bindings + stores) + result_.source.text + "\n" + stores + wgsl_helpers(helpers);
     id.entry = launch_.source.entry_point();
@@ -131,7 +131,7 @@ class Renderer {
     return text;
   }
 
-  /// NAME_shape, NAME_stride, NAME_offset and NAME_batch, as far as the source calls them.
+  /// NAME_shape, NAME_stride, NAME_offset and NAME_batch, if the source calls them.
   std::string accessors(const Operand& t) {
     std::string text;
     const auto by_axis = [&](std::string_view what, std::span<const std::int64_t> numbers) {
@@ -151,7 +151,7 @@ class Renderer {
     return text;
   }
 
-  /// Where matrix i of the output's batch begins in `t`, whose own batch dimensions broadcast.
+  /// Where matrix i of the output's batch begins in `t`, whose batch dimensions broadcast.
   std::string batch_function(const Operand& t) {
     const Shape& shape = out_[0].shape();
     std::string body = fmt::format(
@@ -167,7 +167,7 @@ class Renderer {
     return fmt::format("fn {}_batch(i: u32) -> u32 {{\n{}  return at;\n}}\n", t.name, body);
   }
 
-  /// Folds the grid where it is above the limit, and makes the function that undoes it.
+  /// Folds the grid if it is above the limit, and makes the function that undoes it.
   std::string workgroup_function() {
     std::int64_t total = 1;
     bool folds = false;
@@ -198,8 +198,8 @@ class Renderer {
     }
     result_.grid = {limits_.workgroups, static_cast<std::uint32_t>(rows), 1};
     const std::size_t words = metadata_.add_words(std::array{x, y, total});
-    // Surplus workgroups of the last row get a position far outside, which a kernel's own bounds
-    // check turns away.
+    // Surplus workgroups of the last row get a position far outside, which the kernel's own bounds
+    // check refuses.
     return fmt::format(
         "fn kiln_workgroup(group: vec3<u32>, groups: vec3<u32>) -> vec3<u32> {{\n"
         "  let flat = group.y * groups.x + group.x;\n"
@@ -269,7 +269,7 @@ void require_rounds(const OpTable& table, const webgpu::Launch& launch, const Li
   throw KernelError(fmt::format(
       "{}: {}: the loops of a thread take {} rounds, and this adapter ends them silently after {}; "
       "share the work among more threads or launches",
-      table.name, launch.source.text().name, launch.rounds, limits.loop_rounds));
+      table.name, launch.source.text().name, std::int64_t{launch.rounds}, limits.loop_rounds));
 }
 
 RenderedLaunch render(const OpTable& table, const webgpu::Launch& launch,
