@@ -2,18 +2,45 @@
 /// What the test program that tools/comment_examples.py makes of comments uses.
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <iostream>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <vector>
 
+#include "kiln/fusion/stream.hpp"
 #include "kiln/kiln.hpp"
 
 namespace kiln {
+
+/// The device is opened once. Files that examples write go to a folder that ends with the program.
+class Surroundings : public testing::Environment {
+ public:
+  void SetUp() override {
+    std::filesystem::create_directory(path_);
+    std::filesystem::current_path(path_);
+    device_ = default_device();
+  }
+  void TearDown() override {
+    device_.reset();
+    std::filesystem::current_path(path_.parent_path());
+    std::filesystem::remove_all(path_);
+  }
+
+ private:
+  std::optional<Device> device_;
+  std::filesystem::path path_ =
+      std::filesystem::temp_directory_path() / ("kiln_examples_" + std::to_string(getpid()));
+};
+inline const testing::Environment* const surroundings =
+    testing::AddGlobalTestEnvironment(new Surroundings);
 
 /// The numbers of a text such as "[1, 2.5, nan]"; brackets and commas only separate them.
 inline std::vector<double> numbers_of(std::string_view text) {
@@ -45,10 +72,16 @@ inline std::vector<double> values_of(const Shape& shape) {
 
 inline std::vector<double> values_of(const std::string& text) { return numbers_of(text); }
 template <class T>
-  requires std::is_arithmetic_v<T>
+std::vector<double> values_of(const std::vector<T>& values) {
+  return {values.begin(), values.end()};
+}
+template <class T>
+  requires(std::is_arithmetic_v<T> || std::same_as<T, float16>)
 std::vector<double> values_of(T number) {
   return {static_cast<double>(number)};
 }
+
+inline void expect_text(std::string_view found, std::string_view said) { EXPECT_EQ(found, said); }
 
 template <class T>
 void expect_values(const T& found, std::string_view said) {

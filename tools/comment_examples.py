@@ -1,57 +1,39 @@
 #!/usr/bin/env python3
-"""Makes a test program of the examples in the comments of public headers.
+"""Makes a test program of the examples in the comments of the installed headers.
 
-usage: comment_examples.py <output.cpp> <headers...>
+usage: comment_examples.py <output.cpp>
 
 An example is what is indented by four spaces within a comment of ///. Each becomes a test of its own, in which `device` is the
-default device. A line
+default device. What stands in the comment at the end of a line is checked:
 
-    ///     clamp(x, 0, 1);   // [0, 0.5, 1]
+    ///     clamp(x, 0, 1);   // [0, 0.5, 1]              the values of the expression, to five digits
+    ///     to_string(DType::f16);   // "f16"             its text
+    ///     Shape{2, -1};   // throws ShapeError          what it throws
 
-is checked: the values of the expression are those of the comment, to five digits. All other lines are compiled and run. An example with
-... in it is a fragment, and only shown. Every function that a header declares must have an example.
+All other lines are compiled and run. Structs and functions are put before the test. An example with ... in it is a fragment, and only
+shown. Beside the program a file <output.cpp>.d names the headers that it was made of.
 """
 
 import pathlib
 import re
 import sys
 
+import public_headers
+
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-LINE = re.compile(r"^\s*///( {5,})(\S.*)$")
-RESULT = re.compile(r"^(.*);\s*// (\[.*\])$")
+RESULT = re.compile(r'^(.*);\s*// (?:(\[.*\])|(".*")|throws (\w+))$')
+DEFINITION = re.compile(r"^(?:struct|class) \w+ \{|^\w[\w:<>]*&? \w+\(const .*\) \{")
 
 
-def examples(path):
-    """Number of the first line and lines of each example."""
-    found, current = [], None
-    for number, line in enumerate(path.read_text().splitlines(), start=1):
-        match = LINE.match(line)
-        if match is None:
-            current = None
-            continue
-        if current is None:
-            current = (number, [])
-            found.append(current)
-        current[1].append(" " * (len(match[1]) - 5) + match[2])
-    return found
-
-
-FUNCTION = re.compile(r"^(?:inline )?\w[\w<>:]*&? (operator[^\s(]+|\w+)\(")
-
-
-def without_example(path):
-    """Faults: functions of the namespace without an example. A comment is for all that follows it up to the next one, or a blank line."""
-    has_example = in_comment = in_detail = False
-    for number, line in enumerate(path.read_text().splitlines(), start=1):
-        in_detail = (in_detail or line == "namespace detail {") and line != "}  // namespace detail"
-        match = FUNCTION.match(line)
-        if match and not has_example and not in_detail:
-            yield f"{path.relative_to(ROOT)}:{number}: {match[1]} has no example in its comment"
-        if line.startswith("///"):
-            has_example = (in_comment and has_example) or LINE.match(line) is not None
-        elif not line:
-            has_example = False
-        in_comment = line.startswith("///")
+def definitions(lines):
+    """The structs and functions that an example begins with, and the other lines."""
+    at = 0
+    while at < len(lines) and DEFINITION.match(lines[at]):
+        if not lines[at].endswith("}"):
+            while lines[at] not in ("}", "};"):
+                at += 1
+        at += 1
+    return lines[:at], lines[at:]
 
 
 def statements(lines):
@@ -61,7 +43,12 @@ def statements(lines):
         match = RESULT.match(line)
         if match:
             expression = "\n".join([*open_lines[:-1], match[1]])
-            out.append(f'expect_values(({expression}), "{match[2]}");')
+            if match[2]:
+                out.append(f'expect_values(({expression}), "{match[2]}");')
+            elif match[3]:
+                out.append(f"expect_text(({expression}), {match[3]});")
+            else:
+                out.append(f"EXPECT_THROW((void)({expression}), {match[4]});")
             open_lines = []
         elif ";" in line or line.rstrip().endswith(("{", "}")):
             out.append("\n".join(open_lines))
@@ -69,31 +56,32 @@ def statements(lines):
     return "\n".join(out + open_lines)
 
 
+def test(header, number, lines):
+    name = f"{re.sub(r'[^A-Za-z0-9]', '_', pathlib.PurePath(header).stem)}_{number}"
+    before, within = definitions(lines)
+    where = f'"{ROOT / header}"'
+    return (f"namespace example_{name} {{\n#line {number} {where}\n" + "\n".join(before) +
+            f"\nTEST(CommentExamples, {name}) {{\n[[maybe_unused]] const Device device = default_device();\n"
+            f"#line {number + len(before)} {where}\n{statements(within)}\n}}\n}}\n")
+
+
 def program(headers):
-    parts = ['// Made by tools/comment_examples.py.\n#include "tests/comment_examples.hpp"\n\nnamespace kiln {\nnamespace {\n']
-    count = 0
-    for header in headers:
-        for number, lines in examples(header):
-            if any("..." in line for line in lines):
-                continue
-            name = f"{re.sub(r'[^A-Za-z0-9]', '_', header.stem)}_{number}"
-            parts.append(f"TEST(CommentExamples, {name}) {{\n[[maybe_unused]] const Device device = default_device();\n"
-                         f'#line {number} "{header}"\n{statements(lines)}\n}}\n')
-            count += 1
-    parts.append("}  // namespace\n}  // namespace kiln\n")
-    return count, "\n".join(parts)
+    tests = [test(header, number, lines) for header in headers
+             for number, lines in public_headers.examples((ROOT / header).read_text().splitlines())
+             if not public_headers.is_fragment(lines)]
+    return len(tests), "\n".join(['// Made by tools/comment_examples.py.\n#include "tests/comment_examples.hpp"\n\n'
+                                  "namespace kiln {\nnamespace {\n", *tests, "}  // namespace\n}  // namespace kiln\n"])
 
 
 def main():
-    output, headers = pathlib.Path(sys.argv[1]), [ROOT / name for name in sys.argv[2:]]
-    faults = [fault for header in headers for fault in without_example(header)]
-    if faults:
-        sys.exit("\n".join(faults))
+    output, headers = pathlib.Path(sys.argv[1]), public_headers.public_headers(ROOT)
     count, text = program(headers)
     if count == 0:
         sys.exit("comment_examples: no examples")
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text(text)
+    sources = [ROOT / "cmake/KilnInstallHeaders.cmake", *(ROOT / header for header in headers)]
+    output.with_name(output.name + ".d").write_text(f"{output}: " + " ".join(map(str, sources)) + "\n")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 """Prints a file as Doxygen 1.9 understands it: docs/Doxyfile names the files.
 
 Headings get the names that GitHub gives them, with the document's name before, and links to headings are changed alike.
-Attributes of WGSL, such as @group, are no commands of Doxygen's.
+A comment that is for several functions is repeated before each. Attributes of WGSL, such as @group, are no commands of Doxygen's.
 """
 
 import pathlib
@@ -10,6 +10,7 @@ import re
 import sys
 
 import check_links
+import public_headers
 
 
 def documents(path, text):
@@ -30,7 +31,16 @@ def documents(path, text):
     return "".join(parts)
 
 
+def with_comments(text):
+    """The header with a comment before every function that one is for."""
+    lines = text.splitlines()
+    without = {found.line: public_headers.comment_of(lines, found.line) for found in public_headers.declarations(text)
+               if found.kind == "function" and not lines[found.line - 2].lstrip().startswith("///")}
+    return "\n".join("\n".join([*without.get(number, []), line]) for number, line in enumerate(lines, start=1)) + "\n"
+
+
 def code(text):
+    text = with_comments(text)
     text = re.sub(r"@(group|binding|builtin|compute|workgroup_size)\b", r"\\@\1", text)
     return re.sub(r"^struct std::.*$", lambda match: f"// {match[0]}", text, flags=re.MULTILINE)
 

@@ -25,26 +25,35 @@ using AnyTensor = Tensor<any_rank>;
 struct Node;
 class Gradients;
 
-/// Elements that are being read from a device. `get()` waits and returns them. It can be called
-/// once: the next call throws std::future_error.
+/// Elements that are being read from a device: what x.read() gives.
+///
+///     Reading<float> reading = tensor({1.0, 2.0}).read();
+///     reading.get();   // [1, 2]
 template <class T>
 class Reading {
  public:
+  /// From the bytes that a runtime reads.
   Reading(std::future<std::vector<std::byte>> bytes)
       : bytes_(std::move(bytes)) {}  // NOLINT(google-explicit-constructor)
+  /// Waits, and gives the elements in row-major order. It can be called once: the next call throws
+  /// std::future_error. Throws the error of the device, if there is one.
   std::vector<T> get();
 
  private:
   std::future<std::vector<std::byte>> bytes_;
 };
 
-/// An immutable array on a device. It may be part of a gradient graph. Copies share the
-/// elements.
+/// An immutable array on a device. It may be part of a gradient graph. Copies share the elements.
+/// Functions of kiln/ops make tensors and compute with them. All members except assignment and
+/// destruction throw Error for an empty handle.
 template <>
 class Tensor<any_rank> {
  public:
-  /// An empty handle: everything except assignment and destruction throws.
+  /// An empty handle.
   Tensor() = default;
+  /// For rules: a value as a tensor of `device`, which must have the value's runtime.
+  ///
+  ///     AnyTensor(tensor({1.0, 2.0}, device).value(), device);   // [1, 2]
   Tensor(Value value, Device device) : value_(std::move(value)), device_(std::move(device)) {}
   Tensor(const Tensor&) = default;
   Tensor(Tensor&&) = default;
@@ -54,11 +63,25 @@ class Tensor<any_rank> {
   ~Tensor() = default;
 
   // Of a temporary they are copies: for (auto n : (x + y).shape()) is right.
+  /// The sizes of all axes, and their number.
+  ///
+  ///     const AnyTensor x = zeros({2, 3});
+  ///     x.shape();   // [2, 3]
+  ///     x.rank();   // [2]
   [[nodiscard]] const Shape& shape() const& { return value().shape(); }
   [[nodiscard]] Shape shape() && { return value().shape(); }
   [[nodiscard]] int rank() const { return value().shape().rank(); }
-  /// The size along `axis`; negative axes count from the end.
+  /// The size along `axis`. Negative axes count from the end. Throws ShapeError for an axis out of
+  /// range.
+  ///
+  ///     zeros({2, 3}).dim(-1);   // [3]
   [[nodiscard]] std::int64_t dim(Integer axis) const { return value().shape()[axis]; }
+  /// The dtype; shape and dtype; and the device.
+  ///
+  ///     const AnyTensor x = tensor({1, 2}, device);
+  ///     x.dtype() == DType::i32;   // [true]
+  ///     to_string(x.spec());   // "i32 [2]"
+  ///     x.device().same_as(device);   // [true]
   [[nodiscard]] DType dtype() const { return value().dtype(); }
   [[nodiscard]] const TensorSpec& spec() const& { return value().spec(); }
   [[nodiscard]] TensorSpec spec() && { return value().spec(); }
@@ -66,48 +89,73 @@ class Tensor<any_rank> {
   [[nodiscard]] Device device() &&;
 
   /// All elements in row-major order. Waits. T must be the element type: float, float16,
-  /// std::int32_t, std::uint32_t or bool. Throws DTypeError if it is another.
+  /// std::int32_t, std::uint32_t or bool. Throws DTypeError if it is another, and the error of
+  /// computing the elements, if there is one.
+  ///
+  ///     tensor({1.0, 2.0}).to_vector();   // [1, 2]
+  ///     tensor({1, 2}).to_vector<std::int32_t>();   // [1, 2]
+  ///     tensor({1, 2}).to_vector();   // throws DTypeError
   template <class T = float>
   [[nodiscard]] std::vector<T> to_vector() const {
     return read<T>().get();
   }
-  /// The same without waiting. `get()` on the result gives the values as they are now.
+  /// The same without waiting. `get()` on the result waits.
+  ///
+  ///     Reading<float> reading = tensor({1.0, 2.0}).read();
+  ///     reading.get();   // [1, 2]
   template <class T = float>
   [[nodiscard]] Reading<T> read() const {
     return Reading<T>(read_bytes(dtype_of<T>));
   }
-  /// The one element. Throws ShapeError if there is not exactly one.
+  /// The one element. Waits. Throws ShapeError if there is not exactly one, and what to_vector
+  /// throws.
+  ///
+  ///     sum(tensor({1.0, 2.0})).item();   // [3]
   template <class T = float>
   [[nodiscard]] T item() const {
     require_one_element();
     return to_vector<T>()[0];
   }
 
-  /// Whether a gradient may flow to it.
+  /// Whether it is part of a gradient graph: a leaf, or computed from one.
+  ///
+  ///     const AnyTensor x = ones({2}, device.autodiff());
+  ///     x.tracked();   // [false]
+  ///     (x.require_grad() * 2).tracked();   // [true]
   [[nodiscard]] bool tracked() const { return node_ != nullptr; }
   /// The same elements as a leaf, whose gradient can be asked for. Throws UnsupportedError on a
   /// device without autodiff, and for the result of an operation on tracked tensors. Throws
   /// DTypeError for a dtype that is not a float.
+  ///
+  ///     const AnyTensor w = ones({2}, device.autodiff()).require_grad();
+  ///     sum(w * w).backward().of(w);   // [2, 2]
   [[nodiscard]] AnyTensor require_grad() const;
   /// The same elements outside of any gradient graph.
-  [[nodiscard]] AnyTensor detach() const { return {value(), device()}; }
-  /// The gradients of this tensor, which must have one element, in all leaves that it depends on.
   ///
-  ///     AnyTensor w = random_normal({4, 4}, 1, device.autodiff()).require_grad();
-  ///     Gradients g = sum(w * w).backward();
-  ///     g.of(w);   // 2 w
+  ///     ones({2}, device.autodiff()).require_grad().detach().tracked();   // [false]
+  [[nodiscard]] AnyTensor detach() const { return {value(), device()}; }
+  /// The gradients of this tensor, which must have one element (ShapeError), in all leaves that it
+  /// depends on. Throws UnsupportedError for a tensor that is not tracked, and for an operation
+  /// without a gradient.
+  ///
+  ///     const AnyTensor w = tensor({1.0, 3.0}, device.autodiff()).require_grad();
+  ///     const Gradients g = sum(w * w).backward();
+  ///     g.of(w);   // [2, 6]
   [[nodiscard]] Gradients backward() const;
   /// The same elements on another device, or on the same one with other settings. A tracked tensor
   /// stays tracked on the same adapter with autodiff, and is detached on one without. To move it to
   /// another adapter, detach it first (UnsupportedError).
+  ///
+  ///     tensor({1.0, 2.0}, device).to(cpu::device());   // [1, 2]
   [[nodiscard]] AnyTensor to(const Device& device) const;
 
   /// A part of the tensor, one place an axis from the first on; axes beyond the last place are
   /// taken whole. Copies nothing. Differentiable.
   ///
-  ///     x(0, all, -1)        // [2, 3, 4] gives [3]
-  ///     x(slice(1, 3))       // rows 1 and 2
-  ///     x(ellipsis, 0)       // the first element along the last axis
+  ///     const AnyTensor x = zeros({2, 3, 4});
+  ///     x(0, all, -1).shape();   // [3]
+  ///     x(all, slice(1, 3)).shape();   // [2, 2, 4]
+  ///     x(ellipsis, 0).shape();   // [2, 3]
   ///
   /// Throws ShapeError for an index out of range, for more places than axes, for two ellipses, and
   /// what slice(x, axis, begin, end, step) throws.
@@ -116,17 +164,39 @@ class Tensor<any_rank> {
   [[nodiscard]] AnyTensor operator()(const Place&... places) const {
     return part({Index(places)...});
   }
-  /// x[0] is x(0), and x[slice(1, 3)] is x(slice(1, 3)).
+  /// A part along the first axis: x[0] is x(0), and x[slice(1, 3)] is x(slice(1, 3)).
+  ///
+  ///     tensor({{1, 2}, {3, 4}})[-1];   // [3, 4]
   [[nodiscard]] AnyTensor operator[](const Index& place) const { return part({place}); }
 
-  // Common operations as members. Each calls the function of its name, which says what it does;
-  // they are defined with those, in kiln/ops.
+  // Common operations as members. Each calls the function of its name, which says what it takes and
+  // throws. They are defined with those, in kiln/ops.
+  /// Reductions along `axes`; see sum, mean, max and min.
+  ///
+  ///     const AnyTensor x = tensor({{1.0, 2.0}, {3.0, 4.0}});
+  ///     x.sum(1);   // [3, 7]
+  ///     x.mean();   // [2.5]
+  ///     x.max({0, 1});   // [4]
+  ///     x.min(0, true).shape();   // [1, 2]
   [[nodiscard]] AnyTensor sum(const AxisList& axes = {}, Flag keepdim = false) const;
   [[nodiscard]] AnyTensor mean(const AxisList& axes = {}, Flag keepdim = false) const;
   [[nodiscard]] AnyTensor max(const AxisList& axes = {}, Flag keepdim = false) const;
   [[nodiscard]] AnyTensor min(const AxisList& axes = {}, Flag keepdim = false) const;
+  /// The index, as i32, of the largest or smallest element along `axis`; see argmax and argmin.
+  ///
+  ///     tensor({5, 9, 7}).argmax(0);   // [1]
+  ///     tensor({5, 9, 7}).argmin(0);   // [0]
   [[nodiscard]] AnyTensor argmax(Integer axis, Flag keepdim = false) const;
   [[nodiscard]] AnyTensor argmin(Integer axis, Flag keepdim = false) const;
+  /// Views; see reshape, permute, transpose, squeeze, unsqueeze and broadcast_to.
+  ///
+  ///     const AnyTensor x = zeros({2, 1, 4});
+  ///     x.reshape({4, -1}).shape();   // [4, 2]
+  ///     x.permute({2, 0, 1}).shape();   // [4, 2, 1]
+  ///     x.transpose().shape();   // [2, 4, 1]
+  ///     x.squeeze().shape();   // [2, 4]
+  ///     x.unsqueeze(0).shape();   // [1, 2, 1, 4]
+  ///     x.broadcast_to({2, 3, 4}).shape();   // [2, 3, 4]
   [[nodiscard]] AnyTensor reshape(std::initializer_list<Integer> shape) const;
   [[nodiscard]] AnyTensor reshape(const Shape& shape) const;
   [[nodiscard]] AnyTensor permute(std::initializer_list<Integer> axes) const;
@@ -135,9 +205,14 @@ class Tensor<any_rank> {
   [[nodiscard]] AnyTensor squeeze(const AxisList& axes = {}) const;
   [[nodiscard]] AnyTensor unsqueeze(Integer axis) const;
   [[nodiscard]] AnyTensor broadcast_to(const Shape& shape) const;
+  /// The same numbers in another dtype; see the function cast.
+  ///
+  ///     tensor({-1.5, 2.7}).cast(DType::i32);   // [-1, 2]
   [[nodiscard]] AnyTensor cast(DType dtype) const;
 
   /// For rules: the value without its gradient.
+  ///
+  ///     tensor({1.0, 2.0}).value().shape();   // [2]
   [[nodiscard]] const Value& value() const;
 
  private:
@@ -152,17 +227,20 @@ class Tensor<any_rank> {
   std::size_t slot_ = 0;
 };
 
+/// Throws ShapeError: a Tensor<expected> was made of a tensor of `shape`, at `where`.
 [[noreturn]] void refuse_rank(int expected, const Shape& shape, const std::source_location& where);
 
 /// A tensor whose rank is known at compile time. The rank is checked once, where an AnyTensor is
 /// converted.
 ///
-///     Tensor<2> logits = model(x);   // a ShapeError that names this line, unless the rank is 2
+///     const Tensor<2> logits = zeros({4, 10});
+///     Tensor<2>(zeros({40}));   // throws ShapeError
 template <int Rank>
 class Tensor : public AnyTensor {
  public:
   static_assert(Rank >= 0 && Rank <= max_rank, "kiln: a tensor's rank is 0 to 8");
   Tensor() = default;
+  /// From a tensor of that rank. Throws ShapeError with the place of the call if it has another.
   Tensor(const AnyTensor&
              tensor,  // NOLINT(google-explicit-constructor): crossing over is one plain conversion
          const std::source_location& where = std::source_location::current())

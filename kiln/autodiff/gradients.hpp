@@ -8,6 +8,11 @@ namespace kiln {
 
 /// The gradients of one backward pass, by leaf. It holds no graph: saved tensors are freed with the
 /// loss.
+///
+///     const AnyTensor x = tensor({1.0, 2.0}, device.autodiff()).require_grad();
+///     const Gradients gradients = sum(x * x).backward();
+///     gradients.of(x);   // [2, 4]
+///     gradients.contains(tensor({1.0, 2.0}));   // [false]
 class Gradients {
  public:
   /// The gradient of a leaf, of the leaf's shape and dtype, untracked. Throws UnsupportedError for

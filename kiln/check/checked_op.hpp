@@ -10,13 +10,17 @@
 
 namespace kiln {
 
+/// A function from tensors to tensors.
 using TensorFunction = std::function<std::vector<AnyTensor>(std::span<const AnyTensor>)>;
 
 /// What is checked, and against what.
 ///
-///     CheckedOp{.name = "matmul", .inputs = {"lhs", "rhs"},
-///               .run = [](auto in) { return std::vector{matmul(in[0], in[1])}; },
-///               .reference = [](auto in) { return std::vector{slow_matmul(in[0], in[1])}; }}
+///     const CheckedOp op = {.name = "exp2",
+///                           .inputs = {"x"},
+///                           .run = [](auto in) { return std::vector{pow(full({}, 2), in[0])}; },
+///                           .reference = [](auto in) {
+///                             return std::vector{exp(in[0] * 0.693147)};
+///                           }};
 struct CheckedOp {
   std::string name;
   std::vector<std::string> inputs{};
@@ -37,6 +41,7 @@ struct CheckedOp {
 
 namespace check {
 
+/// How many inputs an operation has.
 template <class Op>
 constexpr std::size_t arity() {
   if constexpr (detail::HasBody<Op>) {
@@ -46,6 +51,7 @@ constexpr std::size_t arity() {
   }
 }
 
+/// An operation and its reference without their types. A null reference stands for the body.
 template <class Op, class Reference>
 CheckedOp erase(const Op& op, const Reference& reference) {
   constexpr std::size_t n = arity<Op>();
@@ -80,6 +86,7 @@ CheckedOp erase(const Op& op, const Reference& reference) {
   return checked;
 }
 
+/// An operation and the reference among its rules.
 template <class Op>
 CheckedOp erase(const Op& op) {
   static_assert(detail::HasReference<Op> || detail::HasBody<Op>,
@@ -104,7 +111,7 @@ CheckedOp erase_with(const Op& op, std::initializer_list<Op> others) {
     Op other = op;
     std::vector<const Param*> params;
     detail::collect_params<Op>(&other, params);
-    *const_cast<Param*>(params[i]) = Param{varied(values[i])};  // of a copy that is ours
+    *const_cast<Param*>(params[i]) = Param{varied(values[i])};  // `other` is our own copy
     checked.others.push_back(erase(other));
     checked.others.back().difference = "Param " + std::to_string(i) + " is another";
   }

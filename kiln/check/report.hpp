@@ -21,11 +21,16 @@ struct CheckRow {
 };
 
 /// What check_op found.
+///
+///     const CheckReport report = {.op = "my_op", .rows = {{.name = "forward", .pass = false}}};
+///     report.passed();   // [false]
+///     std::cout << report.table();
 struct CheckReport {
   std::string op;
   std::vector<CheckRow> rows;
   std::vector<std::string> notes{};  ///< what was left out, and why
 
+  /// Whether every row passed, and there is one.
   [[nodiscard]] bool passed() const;
   /// All rows as text, for people.
   [[nodiscard]] std::string table() const;

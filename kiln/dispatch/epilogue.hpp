@@ -7,13 +7,13 @@
 
 namespace kiln::dispatch {
 
-/// What a store computes from each element of a result before it writes it: the operations that
-/// were fused into the store of a reduction or a kernel.
+/// The operations that were fused into the store of a reduction or a kernel. The store applies them
+/// to each element before it writes it.
 struct FusedEpilogue {
-  BodyPtr body;  ///< of the stored value, then of one element of each of `inputs`; a root an output
+  BodyPtr body;  ///< of the value, then an element of each of `inputs`; each root is an output
   std::vector<double> params{};     ///< the body's run-time scalars
   std::vector<RawTensor> inputs{};  ///< each broadcasts to the result's shape; may be strided
-  std::vector<DType> out;           ///< one a root; every output is dense and of the result's shape
+  std::vector<DType> out;           ///< one for each root; outputs are dense, of the result's shape
 };
 
 /// Throws an error that begins with `op`: KernelError if the body has other numbers of inputs,

@@ -9,16 +9,17 @@
 
 namespace kiln::dispatch {
 
-/// What generated kernels have in common once prepared: subclasses add how to fill in the metadata.
+/// A prepared launch of a generated kernel. Subclasses add how its metadata is filled in.
 struct Prepared {
   virtual ~Prepared() = default;
   CompiledKernelPtr kernel;
 };
 
-/// Prepared launches of one runtime by a key that spells everything they depend on. Lives as long
-/// as the runtime.
+/// Prepared launches of one runtime, by a key that has everything on which they depend. It lives as
+/// long as the runtime.
 class KernelCache : public RuntimeExtension {
  public:
+  /// The cache of a runtime; `of` makes it.
   explicit KernelCache(Runtime&) {}
   static KernelCache& of(Runtime& runtime) { return runtime.extension<KernelCache>(); }
 
@@ -37,9 +38,9 @@ class KernelCache : public RuntimeExtension {
     return made;
   }
 
-  // An entry depends on the shapes, and keeps its kernel: a program whose shapes or kernels never
-  // repeat must not fill the memory with them. What is made again finds its kernel compiled, as
-  // long as the runtime has it.
+  // An entry depends on the shapes, and keeps its kernel. A program whose shapes or kernels never
+  // repeat must not fill the memory with entries. An entry that is made again finds its kernel
+  // compiled, as long as the runtime has it.
   static constexpr std::size_t max_entries = 4096;
 
  private:

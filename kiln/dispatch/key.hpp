@@ -7,6 +7,7 @@
 
 namespace kiln::dispatch {
 
+/// The bytes of a value that has no padding.
 template <class T>
 void append_bytes(std::string& key, const T& value) {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -14,17 +15,20 @@ void append_bytes(std::string& key, const T& value) {
              sizeof value);  // NOLINT: the bytes are what is wanted
 }
 
+/// The rank and the sizes.
 inline void append_shape(std::string& key, const Shape& shape) {
   append_bytes(key, static_cast<char>(shape.rank()));
   key.append(reinterpret_cast<const char*>(shape.begin()),  // NOLINT: the bytes are what is wanted
              shape.size() * sizeof(std::int64_t));
 }
 
+/// Dtype and shape.
 inline void append_spec(std::string& key, const TensorSpec& spec) {
   append_bytes(key, spec.dtype);
   append_shape(key, spec.shape);
 }
 
+/// Shape, strides and offset.
 inline void append_layout(std::string& key, const Layout& layout) {
   append_shape(key, layout.shape);
   key.append(reinterpret_cast<const char*>(layout.strides.data()),  // NOLINT

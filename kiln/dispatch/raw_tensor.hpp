@@ -12,20 +12,25 @@ namespace kiln {
 
 /// Elements in device memory: a buffer and where in it they lie. What kernels work on; it knows
 /// nothing of gradients.
+///
+///     const RawTensor x = tensor({1.0, 2.0}).value().raw();
+///     x.shape();   // [2]
+///     to_string(x.spec());   // "f32 [2]"
 struct RawTensor {
   std::shared_ptr<Runtime> runtime;
   BufferPtr buffer;
   DType dtype = DType::f32;
   Layout layout;
 
+  /// Its shape; shape and dtype.
   [[nodiscard]] const Shape& shape() const { return layout.shape; }
   [[nodiscard]] TensorSpec spec() const { return {layout.shape, dtype}; }
 };
 
 namespace dispatch {
 
-/// Dense, undefined contents. Throws OutOfMemoryError that begins with `op`, and ShapeError past
-/// 2^32 elements.
+/// A dense tensor of undefined contents. Throws an error that begins with `op`: OutOfMemoryError,
+/// and ShapeError past 2^32 elements.
 RawTensor allocate(std::string_view op, const std::shared_ptr<Runtime>& runtime,
                    const TensorSpec& spec);
 
@@ -38,7 +43,7 @@ bool lies_inside(const Layout& layout, DType dtype, std::uint64_t bytes);
 [[noreturn]] void refuse_outside(const std::string& who, const Layout& layout, DType dtype,
                                  std::uint64_t bytes);
 [[noreturn]] void refuse_empty(const std::string& who);
-/// Throws ShapeError that begins with `who`() where they do not.
+/// Throws ShapeError that begins with `who`() if they do not.
 template <class Who>
 void require_inside(const Who& who, const Layout& layout, DType dtype, std::uint64_t bytes) {
   if (!lies_inside(layout, dtype, bytes)) refuse_outside(std::string(who()), layout, dtype, bytes);
@@ -50,11 +55,11 @@ void require_inside(const Who& who, const RawTensor& tensor) {
   require_inside(who, tensor.layout, tensor.dtype, tensor.buffer->size());
 }
 
-/// Bytes a dense tensor takes.
+/// The bytes that a dense tensor takes.
 std::uint64_t bytes_of(const TensorSpec& spec);
 
-/// While one lives on this thread, each buffer is filled with one word before kernels run, and has
-/// at least 256 bytes of it after its elements. check_op examines both afterwards.
+/// While one lives on this thread, each new buffer is filled with a word before kernels run. The
+/// word also fills at least 256 bytes after the elements. check_op examines both afterwards.
 class PoisonOutputs {
  public:
   static constexpr std::uint32_t pattern =
@@ -75,7 +80,8 @@ class PoisonOutputs {
   PoisonOutputs(const PoisonOutputs&) = delete;
   PoisonOutputs& operator=(const PoisonOutputs&) = delete;
 
-  /// All since this one was made; those made while another one lived inside of it are that one's.
+  /// All allocations since this one was made. Those made while an inner PoisonOutputs lived belong
+  /// to the inner one.
   [[nodiscard]] const std::vector<Allocation>& allocations() const { return allocations_; }
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-/// What one drain runs: queued operations by number, and the blocks they become.
+/// The work of one drain: queued operations by number, and the blocks that they become.
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -23,9 +23,9 @@ struct Batch {
   std::vector<char> made;                        ///< by number: whether one of the ops gives it
   std::vector<double> params;                    ///< by number
   std::vector<std::vector<std::int32_t>> slots;  ///< of each op: the numbers of its scalars
-  std::string form;                              ///< equal for work that is planned alike
+  std::string form;                              ///< equal for work that has the same plan
 
-  /// Numbers everything and spells the form.
+  /// Numbers everything and writes the form.
   void number();
   /// The graph for the passes: a node for each operation. Call number() first.
   [[nodiscard]] fusion::Graph graph(const Runtime& runtime) const;
@@ -47,10 +47,12 @@ DrainReport report_of(const fusion::Plan& plan, std::span<const std::uint64_t> l
 /// Runs the blocks of a plan.
 class Execution {
  public:
+  /// For one run: all arguments must outlive it.
   Execution(Runtime& runtime, Batch& batch, const fusion::Plan& plan, const QueueRun& counts);
   /// An error is kept with the values that it affects.
   void run();
 
+  /// Launches of each block, and how many results took the buffer of an input.
   [[nodiscard]] const std::vector<std::uint64_t>& launches() const { return launches_; }
   [[nodiscard]] std::uint64_t in_place() const { return in_place_; }
 
@@ -94,7 +96,7 @@ class Execution {
   std::vector<std::vector<std::int32_t>> copies_;  ///< of each value, those that are held
   std::vector<std::uint64_t> launches_;
   std::uint64_t in_place_ = 0;
-  bool overwriting_ = false;  ///< the block that runs may have changed what it reads
+  bool overwriting_ = false;  ///< the running block may have changed what it reads
 
   /// What passes between the operations of a failed block.
   struct Made {

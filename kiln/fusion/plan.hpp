@@ -10,11 +10,11 @@
 
 namespace kiln::fusion {
 
-/// How work of one form is done.
+/// How work of one form runs.
 struct Plan {
-  Graph source;                        ///< a node a record
+  Graph source;                        ///< one node for each record
   std::vector<std::int32_t> original;  ///< of each value: the one that is computed in its place
-  Graph graph;                         ///< a node a block, in order
+  Graph graph;                         ///< one node for each block, in order
   std::vector<std::string> ops;        ///< the name of each record
   std::vector<std::string> names;      ///< of each block, for messages and labels
   std::vector<std::vector<std::int32_t>> last_read;  ///< values that no block after this one reads
@@ -24,18 +24,19 @@ using PlanPtr = std::shared_ptr<const Plan>;
 /// The memory that the plan takes, with the bodies that fusing made.
 std::size_t bytes_of(const Plan& plan);
 
-/// Plans by the form of the work. It keeps those used last, up to `most_bytes`, and the very last
-/// one however large it is.
+/// Plans by the form of the work. It keeps those used last, up to `most_bytes`, and always the very
+/// last one.
 class PlanCache {
  public:
+  /// An empty cache.
   explicit PlanCache(std::size_t most_bytes) : most_bytes_(most_bytes) {}
 
   /// The plan for `form`; null if there is none.
   PlanPtr find(std::string_view form);
-  /// Adds the plan of a form, unless the form has one by now; gives the one that is there.
+  /// Adds the plan of a form unless the form has one by now. Gives the plan that the form has then.
   PlanPtr add(std::string form, PlanPtr plan);
 
-  /// Of the plans and their forms.
+  /// The bytes of the plans and their forms, and how many plans there are.
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
   [[nodiscard]] std::size_t size() const { return entries_.size(); }
 
@@ -51,7 +52,7 @@ class PlanCache {
   std::unordered_map<std::string_view, std::list<Entry>::iterator> by_form_;
 };
 
-/// All passes, one after the other. `names` are those of the records.
+/// Runs all passes, one after the other. `names` are those of the records.
 PlanPtr make_plan(Graph source, std::vector<std::string> names, const FusionLimits& limits);
 
 }  // namespace kiln::fusion

@@ -27,7 +27,7 @@ struct RuleCall {
   std::shared_ptr<const void> op;
 };
 
-/// An operation given by a function that launches kernels. The function may hold no Value, which
+/// An operation given by a function that launches kernels. The function must not hold a Value: that
 /// would keep work alive that nobody can read.
 using LaunchFunction =
     std::function<std::vector<RawTensor>(Client&, std::span<const RawTensor> in)>;
@@ -39,14 +39,15 @@ using LaunchCall = std::shared_ptr<const LaunchByHand>;
 
 /// An operation without its operands. It holds no value and no gradient, and can run again.
 struct OpRecord {
-  /// Outlives everything: a constant, or from lasting_name. Of a LaunchCall: that call's own.
+  /// It outlives everything: a constant, or from lasting_name. For a LaunchCall it is the call's
+  /// own.
   std::string_view name;
   std::variant<ElementwiseCall, Reduction, RuleCall, LaunchCall> call;
 };
 
-/// A copy of `name` that lasts as long as the process; equal names share one. Only for names that
-/// follow from constants, such as the name of an operation's gradient, since none is ever freed. A
-/// name that a caller made up is kept with its call instead.
+/// A copy of `name` that lasts as long as the process. Equal names share one. It is for names that
+/// follow from constants, such as that of an operation's gradient, because none is ever freed. A
+/// name from a caller is kept with its call instead.
 std::string_view lasting_name(const std::string& name);
 
 /// Queues `record` on `inputs`, which share `device`. Result i has shape and dtype `out[i]`. On an

@@ -9,33 +9,35 @@
 
 namespace kiln {
 
-/// Elements that are, or will be, in device memory. Handles and queued work share it; the memory is
-/// freed when neither uses it any more.
+/// Elements that are, or will be, in device memory. Handles and queued work share it. The memory is
+/// freed when none of them uses it any more.
 struct Storage {
   enum class State : int { queued, ready, failed };
 
   DType dtype = DType::f32;
   Shape shape;                               ///< as computed: dense
-  std::uint64_t bytes = 0;                   ///< it has, or will have, at least
-  std::atomic<State> state = State::queued;  ///< changes once, after what follows was written
+  std::uint64_t bytes = 0;                   ///< the least that it has, or will have
+  std::atomic<State> state = State::queued;  ///< changes once, after the next two were written
   BufferPtr buffer;                          ///< of `ready`
   std::exception_ptr error;                  ///< of `failed`
-  std::atomic<int> handles = 0;              ///< while 0 nobody outside the stream can read it
-  bool held = false;  ///< somebody could read it when the drain that makes it took its operation
+  std::atomic<int> handles = 0;              ///< while it is 0, only queued work can read it
+  bool held = false;  ///< a handle existed when a drain took the operation that makes it
 
-  // Notes of drains, under the queue's lock.
+  // Notes of drains, guarded by the queue's lock.
   bool taken = false;       ///< a drain has taken the operation that makes it
   bool waits = false;       ///< the operation is in the queue and needs what another drain makes
   std::uint64_t asked = 0;  ///< the drain that wrote the next two
   bool runs = false;        ///< what that drain runs reads it
   bool stays = false;       ///< what it leaves in the queue reads it
-  // Under the lock of plans.
+  // Guarded by the lock of plans.
   std::uint64_t batch = 0;  ///< the drain that wrote the next one
   std::int32_t number = -1;
 
+  /// Whether the elements are not there yet and have not failed.
   [[nodiscard]] bool queued() const {
     return state.load(std::memory_order_acquire) == State::queued;
   }
+  /// The elements are there, or failed. Each may be called once, and only one of them.
   void publish(BufferPtr elements) {
     buffer = std::move(elements);
     change(State::ready);
@@ -44,12 +46,12 @@ struct Storage {
     error = std::move(cause);
     change(State::failed);
   }
-  /// Until its elements are there, or failed: for who knows that a drain runs its operation.
+  /// Waits until the elements are there, or failed. Call it only if a drain runs the operation.
   void wait() const { state.wait(State::queued, std::memory_order_acquire); }
 
  private:
   void change(State to) {
-    state.store(to);  // sequentially consistent: who waits has looked at it, or is notified
+    state.store(to);  // sequentially consistent: a thread that waits has seen it or is notified
     state.notify_all();
   }
 };
@@ -57,6 +59,7 @@ using StoragePtr = std::shared_ptr<Storage>;
 
 /// One queued operation.
 struct QueuedOp {
+  /// An operand.
   struct Input {
     StoragePtr storage;
     Layout layout;
@@ -69,9 +72,9 @@ struct QueuedOp {
   std::vector<StoragePtr> out;
   std::thread::id by = std::this_thread::get_id();  ///< who queued it
   std::int32_t first_out = -1;  ///< the number of its first result; the others follow
-  std::uint8_t left = 0;        ///< drains that left it to the thread that queued it
-  Fate fate = Fate::dropped;    ///< at the drain that looked at it last
-  bool waits = false;           ///< then: whether it reads what another drain makes
+  std::uint8_t left = 0;        ///< how many drains left it to the thread that queued it
+  Fate fate = Fate::dropped;    ///< in the drain that looked at it last
+  bool waits = false;           ///< in that drain: whether it reads what another drain makes
 };
 
 }  // namespace kiln

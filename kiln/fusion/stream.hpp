@@ -22,12 +22,27 @@ class TraceSpan;
 /// it under none. It waits for another thread only where the value needs what that one has taken.
 class Stream final : public RuntimeExtension {
  public:
+  /// The queue of a runtime; `of` makes it.
   explicit Stream(Runtime& runtime) : runtime_(runtime) {}
+  /// The queue of a runtime. It lasts as long as the runtime.
+  ///
+  ///     Stream& stream = Stream::of(device.runtime());
+  ///     &stream == &Stream::of(device.eager().runtime());   // [true]
   static Stream& of(Runtime& runtime) { return runtime.extension<Stream>(); }
 
   /// Queues an operation by hand: a function that launches what it takes, on inputs that share
   /// `device`. Shape and dtype of its results are compared with `out` when it has run. On an eager
-  /// device it runs now.
+  /// device it runs now. Throws DeviceError for an input of another device.
+  ///
+  ///     const AnyTensor x = tensor({{1.0, 2.0}, {3.0, 4.0}}, device);
+  ///     const auto copy = [](Client& client, std::span<const RawTensor> in) {
+  ///       return std::vector{client.contiguous(in[0])};
+  ///     };
+  ///     const Value input = x.value();
+  ///     const TensorSpec out = x.spec();
+  ///     Stream& stream = Stream::of(device.runtime());
+  ///     const Value y = stream.launch("copy", device, {&input, 1}, {&out, 1}, copy)[0];
+  ///     AnyTensor(y, device);   // [1, 2, 3, 4]
   std::vector<Value> launch(std::string_view name, const Device& device,
                             std::span<const Value> inputs, std::span<const TensorSpec> out,
                             LaunchFunction function);
@@ -48,7 +63,11 @@ class Stream final : public RuntimeExtension {
   /// any.
   void settle(const Storage& storage);
 
-  /// What the drain that ended last did.
+  /// What the drain that ended last did; see inspect().
+  ///
+  ///     const AnyTensor y = ones({2}, device.lazy()) + 1;
+  ///     device.flush();
+  ///     Stream::of(device.runtime()).last_drain().blocks.size();   // [1]
   [[nodiscard]] DrainReport last_drain() const;
 
   /// The queue runs when it has so many operations, or so many bytes of results.
@@ -60,7 +79,7 @@ class Stream final : public RuntimeExtension {
   /// for each operation.
   static constexpr std::size_t most_plan_bytes = std::size_t{64} << 20;
 
-  // For handles.
+  /// For handles, which count themselves: with the last one all queued work is dropped.
   void handle_made() { handles_.fetch_add(1, std::memory_order_relaxed); }
   void handle_gone();
 

@@ -23,19 +23,20 @@ struct RenderedSource {
 /// Kernel text with `{{ name }}` placeholders. "{{" always begins one; names are letters, digits
 /// and "_".
 ///
-///     SourceTemplate t({"scale.wgsl", "const by = {{ factor }};"});
+///     const SourceTemplate t({"scale.wgsl", "const by = {{ factor }};"});
 ///     t.render({{"factor", "2.0"}}, {}).text;   // "const by = 2.0;"
 class SourceTemplate {
  public:
   using Variables = std::map<std::string, std::string, std::less<>>;
 
-  /// Throws KernelError with name and line for a malformed placeholder.
+  /// Finds the placeholders. Throws KernelError with name and line for a malformed one.
   explicit SourceTemplate(const SourceText& source);
 
-  /// Throws KernelError for a placeholder in neither map, and for a name in `user` that the text
-  /// never uses. `library` values need not be used.
+  /// Puts values in place of the placeholders. Throws KernelError for a placeholder in neither map,
+  /// and for a name in `user` that the text never uses. `library` values need not be used.
   [[nodiscard]] RenderedSource render(const Variables& user, const Variables& library) const;
 
+  /// The text as it was given.
   [[nodiscard]] const std::string& text() const { return text_; }
   /// Whether the text has the placeholder.
   [[nodiscard]] bool uses(std::string_view variable) const;

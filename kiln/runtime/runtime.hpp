@@ -81,15 +81,15 @@ class RuntimeExtension {
   RuntimeExtension(const RuntimeExtension&) = delete;
   RuntimeExtension& operator=(const RuntimeExtension&) = delete;
   virtual ~RuntimeExtension() = default;
-  /// Hands what is queued to the runtime. Other threads may be about to hand over more.
+  /// Hands what is queued to the runtime. It does not wait for other threads that do the same.
   virtual void flush() {}
   /// The same, and waits for what other threads hand over.
   virtual void finish() { flush(); }
 };
 
-/// One opened device. Work is done in the order of the calls; nothing waits but `read(...).get()`
-/// and `synchronize()`. Safe to use from several threads. Errors that the device reports late are
-/// thrown by the next call.
+/// One opened device. Work is done in the order of the calls. Only `read(...).get()`,
+/// `synchronize()` and `launch_times()` wait. Safe to use from several threads. Errors that the
+/// device reports late are thrown by the next call.
 class Runtime : public std::enable_shared_from_this<Runtime> {
  public:
   Runtime() = default;
@@ -97,15 +97,16 @@ class Runtime : public std::enable_shared_from_this<Runtime> {
   Runtime& operator=(const Runtime&) = delete;
   virtual ~Runtime() = default;
 
-  /// "webgpu".
+  /// The name of the runtime, such as "webgpu".
   [[nodiscard]] virtual std::string_view name() const = 0;
   /// The adapter as its driver calls it.
   [[nodiscard]] virtual const std::string& adapter() const = 0;
+  /// The languages of kernels that it accepts, and what it can do.
   [[nodiscard]] virtual std::span<const Language> languages() const = 0;
   [[nodiscard]] virtual const Limits& limits() const = 0;
 
-  /// Contents are undefined. Throws OutOfMemoryError with the bytes asked for and the adapter's
-  /// limit. `bytes` may be 0.
+  /// A buffer of undefined contents. Throws OutOfMemoryError with the bytes asked for and the
+  /// adapter's limit. `bytes` may be 0.
   virtual BufferPtr allocate(std::uint64_t bytes) = 0;
   /// Copies `data` before it returns; lands between the launches before and after it.
   virtual void write(const BufferPtr& buffer, std::uint64_t offset,
@@ -114,7 +115,7 @@ class Runtime : public std::enable_shared_from_this<Runtime> {
   /// multiples of 4.
   virtual void fill(const BufferPtr& buffer, std::uint64_t offset, std::uint64_t bytes,
                     std::uint32_t word) = 0;
-  /// The bytes as they are after all work asked for so far. Does not wait; `get()` on the future
+  /// The bytes as they are after all work before this call. It does not wait; `get()` on the future
   /// does.
   virtual std::future<std::vector<std::byte>> read(const BufferPtr& buffer, std::uint64_t offset,
                                                    std::uint64_t bytes) = 0;
@@ -132,6 +133,7 @@ class Runtime : public std::enable_shared_from_this<Runtime> {
                       std::span<const std::byte> metadata,
                       const std::array<std::uint32_t, 3>& grid) = 0;
 
+  /// Counts since the runtime was opened.
   [[nodiscard]] virtual RuntimeCounters counters() const = 0;
   /// Turns timing of launches on or off. A timed launch gets a pass of its own, which costs time
   /// between launches. Throws UnsupportedError where the adapter has no timestamps.

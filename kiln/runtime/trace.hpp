@@ -20,7 +20,7 @@ struct TraceEvent;
 ///
 ///     {
 ///       const Trace trace("step.json");
-///       training_step();
+///       device.synchronize();
 ///     }  // written
 ///
 /// The environment variable KILN_TRACE=file records from the first opened device on, and writes
@@ -28,6 +28,8 @@ struct TraceEvent;
 class Trace {
  public:
   /// Starts. Throws Error, naming the file, if it cannot be written.
+  ///
+  ///     Trace("/no/such/folder/step.json");   // throws Error
   explicit Trace(std::string file);
   Trace(const Trace&) = delete;
   Trace& operator=(const Trace&) = delete;
@@ -36,9 +38,16 @@ class Trace {
 
   /// Waits for the launches that are timed, and writes the file. Throws Error, naming the file, if
   /// it cannot. Does nothing the second time.
+  ///
+  ///     Trace trace("step.json");
+  ///     device.synchronize();
+  ///     trace.stop();
   void stop();
 
   /// Whether any trace records.
+  ///
+  ///     const Trace trace("step.json");
+  ///     Trace::recording();   // [true]
   [[nodiscard]] static bool recording() noexcept { return active.load(std::memory_order_relaxed); }
 
  private:
@@ -57,14 +66,17 @@ class Trace {
 ///     for (std::uint64_t epoch = 0; epoch < 10; ++epoch) {
 ///       TraceSpan span("epoch");
 ///       span.arg("number", epoch);
-///       ...
+///       device.synchronize();
 ///     }
 class TraceSpan {
  public:
+  /// Begins. `name` may end before the span does.
   explicit TraceSpan(std::string_view name) {
     if (Trace::recording()) begin(name, {});
   }
-  /// Named "verb object", which is put together only if something records.
+  /// Begins a span named "verb object". The name is put together only if something records.
+  ///
+  ///     const TraceSpan span("load", "digits.csv");
   TraceSpan(std::string_view verb, std::string_view object) {
     if (Trace::recording()) begin(verb, object);
   }
@@ -75,6 +87,9 @@ class TraceSpan {
   }
 
   /// Whether something records it: for arguments that cost something.
+  ///
+  ///     TraceSpan span("read");
+  ///     if (span.recorded()) span.arg("bytes", 4 * ones({4}).to_vector().size());
   [[nodiscard]] bool recorded() const { return event_ != nullptr; }
   /// A number to show with the span. `key` must last, as a literal does.
   void arg(std::string_view key, std::uint64_t value) {

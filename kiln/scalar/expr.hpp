@@ -26,18 +26,20 @@ class Expr;
 ///       Param by;
 ///       Expr body(Expr x) const { return x * by; }
 ///     };
-///     apply(Scale{0.5}, x);
+///     apply(Scale{0.5}, tensor({2.0, 4.0}));   // [1, 2]
 class Param {
  public:
   constexpr Param() = default;
+  /// From a number.
   template <NumberType T>
   constexpr Param(T value)  // NOLINT(google-explicit-constructor): a number is one
       : value_(static_cast<double>(value)) {}
   constexpr Param(const Number& number) : value_(number) {}  // NOLINT(google-explicit-constructor)
 
   /// The number, for rules that run at every call, such as `cpu_kernel`. Throws Error in `body` and
-  /// `webgpu_kernel`, whose answer is kept for all numbers; use the Param itself
-  /// there.
+  /// `webgpu_kernel`, whose answer is kept for all numbers; use the Param itself there.
+  ///
+  ///     Param(0.5).value();   // [0.5]
   [[nodiscard]] double value() const;
 
  private:
@@ -52,6 +54,8 @@ class KeptForEveryParam {
  public:
   KeptForEveryParam(std::string_view op, std::string_view rule);
   ~KeptForEveryParam();
+  /// The operation of the rule in which this thread is; "body" outside of rules.
+  static std::string_view op();
   KeptForEveryParam(const KeptForEveryParam&) = delete;
   KeptForEveryParam& operator=(const KeptForEveryParam&) = delete;
 
@@ -68,6 +72,7 @@ class KeptForEveryParam {
 /// before their users.
 class ExprGraph {
  public:
+  /// One operation, or one that has no operands: an input, a Param or a literal.
   struct Node {
     Opcode op = Opcode::constant;
     std::array<std::int32_t, 3> args{
@@ -90,9 +95,11 @@ class ExprGraph {
   std::int32_t intern(Node node);
   /// The id of an expression of this graph, or of a literal or Param brought into it.
   std::int32_t place(const Expr& expr);
+  /// The expression of an input, and that of a node.
   Expr input(int slot);
   Expr expr(std::int32_t id);
 
+  /// All nodes, and one by its id.
   [[nodiscard]] const std::vector<Node>& nodes() const { return nodes_; }
   [[nodiscard]] const Node& node(std::int32_t id) const {
     return nodes_[static_cast<std::size_t>(id)];
@@ -116,17 +123,28 @@ class ExprGraph {
 ///       static constexpr std::string_view name = "silu";
 ///       static Expr body(Expr x) { return x * sigmoid(x); }
 ///     };
+///     apply(Silu{}, tensor({-1.0, 1.0}));   // [-0.268941, 0.731059]
 ///
 /// Literals become part of the kernel's text; a number that changes from call to call must be a
-/// Param field.
+/// Param field. Other numbers do not compile.
 class Expr {
  public:
+  /// From a literal, or from a Param field.
+  ///
+  ///     struct Line {
+  ///       static constexpr std::string_view name = "line";
+  ///       Param slope;
+  ///       Expr body(Expr x) const { return slope * x + 0.5; }
+  ///     };
+  ///     apply(Line{2}, tensor({1.0, 3.0}));   // [2.5, 6.5]
   template <NumberType T>
   consteval Expr(T value)  // NOLINT(google-explicit-constructor): literals
       : value_(static_cast<double>(value)) {}
   Expr(const Param& param) : param_(&param) {}  // NOLINT(google-explicit-constructor)
 
+  /// No expression, for those that write adjoints.
   [[nodiscard]] static Expr none() { return Expr(nullptr, -1); }
+  /// Where it stands in which graph; a literal and a Param are in none.
   [[nodiscard]] bool in_graph() const { return graph_ != nullptr; }
   [[nodiscard]] std::int32_t id() const { return id_; }
   [[nodiscard]] ExprGraph* graph() const { return graph_; }
@@ -150,13 +168,50 @@ inline Expr binary(Opcode op, const Expr& a, const Expr& b) {
 }
 }  // namespace detail
 
+/// @file
+/// What holds for all functions of bodies: operands have one dtype, and literals and Params take
+/// that of the other operands. f16 is computed in f32 and rounded at the end. An operation whose
+/// operands have other dtypes throws DTypeError when it is called.
+
+/// Arithmetic: f32, f16, i32 and u32, where it wraps. Division of integers cuts towards 0.
+///
+///     struct Line {
+///       static constexpr std::string_view name = "line";
+///       static Expr body(Expr x) { return (2 * x + 1) / -(x - 3); }
+///     };
+///     apply(Line{}, tensor({1.0, 2.0}));   // [1.5, 5]
 inline Expr operator-(const Expr& x) { return detail::unary(Opcode::neg, x); }
 inline Expr operator+(const Expr& a, const Expr& b) { return detail::binary(Opcode::add, a, b); }
 inline Expr operator-(const Expr& a, const Expr& b) { return detail::binary(Opcode::sub, a, b); }
 inline Expr operator*(const Expr& a, const Expr& b) { return detail::binary(Opcode::mul, a, b); }
 inline Expr operator/(const Expr& a, const Expr& b) { return detail::binary(Opcode::div, a, b); }
+
+/// Logic of bools. Both sides are computed.
+///
+///     struct Between {
+///       static constexpr std::string_view name = "between";
+///       static Expr body(Expr x) { return !(x < 0 || x > 1) && x == x; }
+///     };
+///     apply(Between{}, tensor({-1.0, 0.5}));   // [0, 1]
 inline Expr operator!(const Expr& a) { return detail::unary(Opcode::logical_not, a); }
-/// Comparisons give a bool. With a NaN all are false, except for `!=`.
+inline Expr operator&&(const Expr& a, const Expr& b) {
+  return detail::binary(Opcode::logical_and, a, b);
+}
+inline Expr operator||(const Expr& a, const Expr& b) {
+  return detail::binary(Opcode::logical_or, a, b);
+}
+
+/// Comparisons give a bool: of f32, f16, i32 and u32; `==` and `!=` also of bool. With a NaN all
+/// are false, except for `!=`.
+///
+///     struct Outside {
+///       static constexpr std::string_view name = "outside";
+///       static Expr body(Expr x) {
+///         return select(x < -1, 1, 0) + select(x <= 0, 2, 0) + select(x > 1, 4, 0) +
+///                select(x >= 2, 8, 0) + select(x == 2, 16, 0) + select(x != 2, 32, 0);
+///       }
+///     };
+///     apply(Outside{}, tensor({-2.0, 2.0}));   // [35, 28]
 inline Expr operator==(const Expr& a, const Expr& b) { return detail::binary(Opcode::equal, a, b); }
 inline Expr operator!=(const Expr& a, const Expr& b) { return !(a == b); }
 inline Expr operator<(const Expr& a, const Expr& b) { return detail::binary(Opcode::less, a, b); }
@@ -165,16 +220,23 @@ inline Expr operator<=(const Expr& a, const Expr& b) {
 }
 inline Expr operator>(const Expr& a, const Expr& b) { return b < a; }
 inline Expr operator>=(const Expr& a, const Expr& b) { return b <= a; }
-inline Expr operator&&(const Expr& a, const Expr& b) {
-  return detail::binary(Opcode::logical_and, a, b);
-}
-inline Expr operator||(const Expr& a, const Expr& b) {
-  return detail::binary(Opcode::logical_or, a, b);
-}
 
+/// |x|: f32, f16, i32 and u32. The functions up to erf take f32 and f16.
+///
+///     struct Sum {
+///       static constexpr std::string_view name = "sum_of_functions";
+///       static Expr body(Expr x) {
+///         return abs(x) + exp(x) + log(x) + sqrt(x) + rsqrt(x) + tanh(x) + sigmoid(x) +
+///                softplus(x) + relu(x) + erf(x);
+///       }
+///     };
+///     apply(Sum{}, tensor({1.0}));   // [10.3669]
 inline Expr abs(const Expr& x) { return detail::unary(Opcode::abs, x); }
+/// e^x.
 inline Expr exp(const Expr& x) { return detail::unary(Opcode::exp, x); }
+/// The natural logarithm: of 0 -infinity, of a negative number NaN.
 inline Expr log(const Expr& x) { return detail::unary(Opcode::log, x); }
+/// The square root: of a negative number NaN.
 inline Expr sqrt(const Expr& x) { return detail::unary(Opcode::sqrt, x); }
 /// 1 / sqrt(x).
 inline Expr rsqrt(const Expr& x) { return detail::unary(Opcode::rsqrt, x); }
@@ -184,28 +246,68 @@ inline Expr tanh(const Expr& x) { return detail::unary(Opcode::tanh, x); }
 inline Expr sigmoid(const Expr& x) { return detail::unary(Opcode::sigmoid, x); }
 /// log(1 + exp(x)), without an overflow, as is its gradient.
 inline Expr softplus(const Expr& x) { return detail::unary(Opcode::softplus, x); }
-/// max(x, 0); NaN stays NaN.
+/// max(x, 0); NaN stays NaN. Also i32 and u32.
 inline Expr relu(const Expr& x) { return detail::unary(Opcode::relu, x); }
 /// The error function.
 inline Expr erf(const Expr& x) { return detail::unary(Opcode::erf, x); }
+
+/// Whether x is NaN, as a bool: f32 and f16.
+///
+///     struct Mended {
+///       static constexpr std::string_view name = "mended";
+///       static Expr body(Expr x) { return select(is_nan(x), 0, x); }
+///     };
+///     apply(Mended{}, log(tensor({-1.0, 1.0})));   // [0, 0]
 inline Expr is_nan(const Expr& x) { return detail::unary(Opcode::is_nan, x); }
-/// base ^ exponent, as the C standard's pow.
+/// base ^ exponent, as the C standard's pow: f32 and f16.
+///
+///     struct Cubed {
+///       static constexpr std::string_view name = "cubed";
+///       static Expr body(Expr x) { return pow(x, 3); }
+///     };
+///     apply(Cubed{}, tensor({-2.0, 3.0}));   // [-8, 27]
 inline Expr pow(const Expr& base, const Expr& exponent) {
   return detail::binary(Opcode::pow, base, exponent);
 }
-/// NaN if either is NaN; -0 is less than +0.
+/// The smaller one: f32, f16, i32 and u32. NaN if either is NaN; -0 is less than +0.
+///
+///     struct Clipped {
+///       static constexpr std::string_view name = "clipped";
+///       static Expr body(Expr x) { return max(min(x, 1), 0); }
+///     };
+///     apply(Clipped{}, tensor({-2.0, 0.5, 3.0}));   // [0, 0.5, 1]
 inline Expr min(const Expr& a, const Expr& b) { return detail::binary(Opcode::min, a, b); }
-/// NaN if either is NaN; +0 is greater than -0.
+/// The larger one; otherwise as `min`.
 inline Expr max(const Expr& a, const Expr& b) { return detail::binary(Opcode::max, a, b); }
 /// `x`, but 0 where `gate` is exactly 0. For gradients: unless_zero(g, g * slope) is 0 for a `g` of
-/// 0 and an infinite slope, where g * slope is NaN.
+/// 0 and an infinite slope, where g * slope is NaN. f32 and f16.
+///
+///     struct Slope {
+///       static constexpr std::string_view name = "slope";
+///       static Expr body(Expr g, Expr x) { return unless_zero(g, g / x); }
+///     };
+///     apply(Slope{}, tensor({0.0, 1.0}), tensor({0.0, 2.0}));   // [0, 0.5]
 inline Expr unless_zero(const Expr& gate, const Expr& x) {
   return detail::binary(Opcode::unless_zero, gate, x);
 }
-/// `yes` where `condition` (a bool) holds, else `no`.
+/// `yes` where `condition` (a bool) holds, else `no`. Both are computed, and have one dtype, of any
+/// kind.
+///
+///     struct Leaky {
+///       static constexpr std::string_view name = "leaky";
+///       static Expr body(Expr x) { return select(x < 0, 0.1 * x, x); }
+///     };
+///     apply(Leaky{}, tensor({-1.0, 2.0}));   // [-0.1, 2]
 inline Expr select(const Expr& condition, const Expr& yes, const Expr& no) {
   return detail::make_expr(Opcode::select, std::array{condition, yes, no});
 }
+/// x in another dtype, as the operation `cast` does it.
+///
+///     struct Floor {
+///       static constexpr std::string_view name = "whole_part";
+///       static Expr body(Expr x) { return cast(x, DType::i32); }
+///     };
+///     apply(Floor{}, tensor({-1.5, 2.7}));   // [-1, 2]
 Expr cast(const Expr& x, DType to);
 
 /// A finished function of `inputs` scalars (and of run-time params) with one or more results.

@@ -3,8 +3,8 @@
 
 namespace kiln {
 
-/// The scalar operations. How each is spelled, computed and differentiated stands in
-/// opcode_table.cpp and nowhere else.
+/// The scalar operations. The table in opcode_table.cpp says how each is written, computed and
+/// differentiated.
 enum class Opcode : std::uint8_t {
   input,
   param,
@@ -23,7 +23,7 @@ enum class Opcode : std::uint8_t {
   is_nan,
   logical_not,
   cast,
-  cast_back,  ///< of adjoints: a gradient that came through a cast, in the float dtype its user has
+  cast_back,  ///< in adjoints: a gradient that came through a cast, in the float dtype of its user
   add,
   sub,
   mul,
@@ -31,7 +31,7 @@ enum class Opcode : std::uint8_t {
   pow,
   min,
   max,
-  unless_zero,  ///< of adjoints: a gradient that is zero stays zero, whatever the slope
+  unless_zero,  ///< in adjoints: a gradient that is zero stays zero, whatever the slope
   equal,
   less,
   less_equal,

@@ -21,8 +21,12 @@ concept NumberType = WholeType<T> || std::floating_point<T> || std::same_as<T, f
 
 /// An integer of any type: an axis, a size, an index. A bool, a character, a float or an enum in
 /// its place does not compile. Throws ShapeError beyond 2^63.
+///
+///     const Integer axis = -1;
+///     std::int64_t{axis};   // [-1]
 class Integer {
  public:
+  /// From and to the types of integers.
   template <WholeType T>
   constexpr Integer(T value)  // NOLINT(google-explicit-constructor): sum(x, 1)
       : value_(static_cast<std::int64_t>(value)) {
@@ -38,8 +42,13 @@ class Integer {
 };
 
 /// A number of any type, beside tensors. A bool or a character in its place does not compile.
+///
+///     const Number half = 0.5;
+///     double{half};   // [0.5]
+///     half.is_whole();   // [false]
 class Number {
  public:
+  /// From the types of numbers, and to double.
   template <NumberType T>
   constexpr Number(T value)  // NOLINT(google-explicit-constructor): x + 1
       : value_(static_cast<double>(value)), whole_(std::integral<T>) {}
@@ -55,8 +64,12 @@ class Number {
 };
 
 /// A bool. A number or a pointer in its place does not compile.
+///
+///     const Flag keepdim = true;
+///     bool{keepdim};   // [true]
 class Flag {
  public:
+  /// From and to bool.
   template <std::same_as<bool> T>
   constexpr Flag(T value)
       : value_(value) {}             // NOLINT(google-explicit-constructor): sum(x, 1, true)

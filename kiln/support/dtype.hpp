@@ -11,11 +11,18 @@ namespace kiln {
 enum class DType : std::uint8_t { f32, f16, i32, u32, boolean };
 
 /// The name as users write it: "f32", "f16", "i32", "u32", "bool".
+///
+///     to_string(DType::boolean);   // "bool"
 std::string_view to_string(DType dtype);
 
 /// Bytes one element takes in device memory.
+///
+///     size_of(DType::f16);   // [2]
 constexpr std::size_t size_of(DType dtype) { return dtype == DType::f16 ? 2 : 4; }
 
+/// Whether the dtype is f32 or f16.
+///
+///     is_float(DType::i32);   // [false]
 constexpr bool is_float(DType dtype) { return dtype == DType::f32 || dtype == DType::f16; }
 
 /// The dtype of a C++ element type: float, float16, std::int32_t, std::uint32_t or bool.

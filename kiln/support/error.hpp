@@ -7,6 +7,12 @@
 namespace kiln {
 
 /// Base of everything the library throws.
+///
+///     try {
+///       reshape(zeros({2, 3}), {4});
+///     } catch (const Error& error) {
+///       std::cout << error.what();  // which names the operation and both shapes
+///     }
 struct Error : std::runtime_error {
   using runtime_error::runtime_error;
 };

@@ -16,7 +16,7 @@ std::exception_ptr named_exception(std::string_view op, std::string_view rule);
 
 /// Calls `f`, the rule `rule` of operation `op`. Whatever it throws is thrown as an Error.
 ///
-///     in_rule(Op::name, "webgpu_kernel", [&] { return op.webgpu_kernel(x, out); });
+///     in_rule("my_op", "output", [] { return std::vector<int>().at(1); });   // throws Error
 template <class F>
 decltype(auto) in_rule(std::string_view op, std::string_view rule, F&& f) {
   try {

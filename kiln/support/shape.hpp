@@ -22,18 +22,35 @@ inline constexpr int max_rank = 8;
 class Shape {
  public:
   Shape() = default;
-  /// Throws ShapeError for a negative size or a rank above 8.
+  /// From sizes. Throws ShapeError for a negative size or a rank above 8.
+  ///
+  ///     Shape{2, -1};   // throws ShapeError
   Shape(std::initializer_list<Integer> sizes);
   explicit Shape(std::span<const std::int64_t> sizes);
 
+  /// The number of axes.
+  ///
+  ///     Shape{2, 3}.rank();   // [2]
   [[nodiscard]] int rank() const { return rank_; }
-  /// `axis` in [-rank, rank); throws ShapeError outside.
+  /// The size along `axis`. Throws ShapeError for an axis outside of [-rank, rank).
+  ///
+  ///     Shape{2, 3}[-1];   // [3]
+  ///     Shape{2, 3}[2];   // throws ShapeError
   std::int64_t operator[](Integer axis) const { return sizes_[index(axis)]; }
   std::int64_t& operator[](Integer axis) { return sizes_[index(axis)]; }
+  /// Adds an axis at the end. Throws ShapeError as the constructor does.
+  ///
+  ///     Shape s{2};
+  ///     s.push_back(3);
+  ///     s;   // [2, 3]
   void push_back(Integer size);
   /// The product of the sizes, 1 for rank 0. Throws ShapeError past 2^63.
   [[nodiscard]] std::int64_t elements() const;
 
+  /// The sizes as a range.
+  ///
+  ///     const Shape s{2, 3};
+  ///     std::vector<std::int64_t>(s.begin(), s.end()).size() == s.size();   // [true]
   [[nodiscard]] const std::int64_t* begin() const { return sizes_.data(); }
   [[nodiscard]] const std::int64_t* end() const { return sizes_.data() + rank_; }
   [[nodiscard]] std::size_t size() const { return static_cast<std::size_t>(rank_); }

@@ -4,7 +4,8 @@
 namespace kiln {
 namespace detail {
 
-/// The reference on tensors outside of any gradient graph, for a gradient rule to be put on.
+/// The reference's result outside of any gradient graph. The operation's gradient rule is attached
+/// to it later.
 template <class Op>
 typename Traits<Op>::template Result<AnyTensor> detached_reference(const Op& op,
                                                                    std::span<const AnyTensor> in) {
@@ -13,7 +14,7 @@ typename Traits<Op>::template Result<AnyTensor> detached_reference(const Op& op,
   return reference_of(op, std::span<const AnyTensor>(detached));
 }
 
-/// The operation's own lazy registration.
+/// Calls the rule `fuse`, which queues the operation itself.
 template <HasFuse Op>
 typename Traits<Op>::template Result<AnyTensor> fused(const Op& op, const Device& device,
                                                       std::span<const AnyTensor> in) {
@@ -22,7 +23,7 @@ typename Traits<Op>::template Result<AnyTensor> fused(const Op& op, const Device
   });
 }
 
-/// What the reference gives in place of the operation's own kernel, with the operation's own
+/// Runs the reference in place of the operation's kernel. The result has the operation's own
 /// gradient.
 template <HasOutput Op>
 std::vector<AnyTensor> run_reference(const Op& op, const typename Traits<Op>::Spec& spec,
@@ -69,7 +70,7 @@ typename Traits<Op>::template Result<AnyTensor> apply_rules(const Op& op, const 
     out = run({Op::name, RuleCall{&table_of<Op>, attributes}}, device, specs, rule_of<Op>, in,
               attributes);
   } else {
-    // A composite with an output rule: its values come from the reference, its gradient perhaps
+    // A composite with an output rule. Its values come from the reference. Its gradient may come
     // from a rule of its own.
     const auto result = [&] {
       if constexpr (has_gradient_rule<Op>) {
@@ -88,8 +89,8 @@ typename Traits<Op>::template Result<AnyTensor> apply_rules(const Op& op, const 
   return structure<Op>(spec, std::span<const AnyTensor>(out));
 }
 
-/// Runs an operation without an output rule: only its results describe them. The results get the
-/// operation's gradient rule.
+/// Runs an operation without an output rule: shapes and dtypes are those of its results. They get
+/// the operation's gradient rule.
 template <class Op>
 typename Traits<Op>::template Result<AnyTensor> apply_now(const Op& op, const Device& device,
                                                           std::span<const AnyTensor> in) {
@@ -135,7 +136,12 @@ typename Traits<Op>::template Result<AnyTensor> apply_now(const Op& op, const De
 /// shape throws at the line that wrote it. Returns an AnyTensor, or the operation's own aggregate
 /// of tensors.
 ///
-///     AnyTensor silu(const AnyTensor& x) { return apply(Silu{}, x); }
+///     struct Mish {
+///       static constexpr std::string_view name = "mish";
+///       static Expr body(Expr x) { return x * tanh(softplus(x)); }
+///     };
+///     AnyTensor mish(const AnyTensor& x) { return apply(Mish{}, x); }
+///     mish(tensor({-1.0, 2.0}));   // [-0.303402, 1.94396]
 ///
 /// Throws DeviceError for operands on different devices, and whatever the rules throw.
 template <class Op, class... T>
@@ -167,6 +173,15 @@ auto apply(const Op& op, const T&... tensors) {
 }
 
 /// The same for an operation without inputs, such as one that makes random numbers.
+///
+///     struct Answer {
+///       static constexpr std::string_view name = "answer";
+///       static constexpr std::array<std::string_view, 0> inputs{};
+///       using layers = Layers<Cube, Fusion>;
+///       static TensorSpec output() { return {{1}, DType::f32}; }
+///       static void cpu_kernel(const cpu::Output& out) { out.dense<float>()[0] = 42; }
+///     };
+///     apply(Answer{}, cpu::device());   // [42]
 template <class Op>
 auto apply(const Op& op, const Device& device) {
   static_assert(detail::well_formed<Op>());

@@ -15,17 +15,16 @@ class Stream;
 
 namespace kiln::detail {
 
-/// Throws UnsupportedError: the operation has a backward rule, but for another runtime than the
-/// node's.
+/// Throws UnsupportedError: the operation's backward rule is for another runtime than the node's.
 [[noreturn]] void refuse_backward(const Node& node);
 
-/// Whether the operation has a kernel for the device; false where its reference is to run instead,
-/// which the device allows. Throws UnsupportedError that names both otherwise.
+/// Whether the operation has a kernel for the device. False if it has none and the device allows
+/// the reference instead. Throws UnsupportedError that names both if it does not.
 bool runs_itself(const OpTable& table, const void* op, const Device& device,
                  std::span<const AnyTensor> in, std::span<const TensorSpec> out);
-/// The same of an operation whose `webgpu_forward` is called by its own type: it has no table.
+/// The same for an operation without a table, whose `webgpu_forward` is called by its type.
 bool runs_itself(std::string_view op, const Device& device);
-/// Throws UnsupportedError: the reference is to run, but there is none.
+/// Throws UnsupportedError: the device allows the reference, but there is none.
 [[noreturn]] void refuse_fallback(const OpTable& table, const void* op, const Device& device,
                                   std::span<const AnyTensor> in, std::span<const TensorSpec> out);
 [[noreturn]] void refuse_fallback(std::string_view op, const Device& device);
@@ -34,12 +33,12 @@ bool runs_itself(std::string_view op, const Device& device);
 void set_from_reference(std::span<const AnyTensor> outs, std::span<const AnyTensor> grads,
                         std::span<const AnyTensor> in, std::span<GradSlot> slots);
 
-/// Throws ShapeError or DTypeError where a result is not what the output rule promised.
+/// Throws ShapeError or DTypeError if a result differs from what the output rule said.
 void check_results(const dispatch::MadeBy& by, std::span<const TensorSpec> promised,
                    std::span<const AnyTensor> results);
 
-/// Throws Error: field number `field` of a structured result is another value than the output rule
-/// said. Values that cannot be spelled are empty.
+/// Throws Error: field number `field` of a structured result differs from what the output rule
+/// said. `said` or `given` is empty if the value has no text.
 [[noreturn]] void refuse_plain(const dispatch::MadeBy& by, const std::string& field,
                                const std::string& said, const std::string& given);
 
@@ -52,7 +51,7 @@ std::vector<AnyTensor> attach_direct(std::string_view op, std::span<const std::s
                                      const GradRule& rule, std::span<const AnyTensor> in,
                                      std::shared_ptr<const void> attributes);
 
-/// Where work on `device` is queued.
+/// The queue of `device`.
 Stream& stream_of(const Device& device);
 
 /// Puts a node on results that exist already.

@@ -34,7 +34,8 @@ void walk(const F& field, const Number& number, const OnParam& param) {
   }
 }
 
-/// Spells the attributes. Params are left out: they may change without another plan.
+/// Appends the attributes to a key. Params are left out, since they may change without another
+/// plan.
 template <class Op>
 void append_key(const void* op, std::string& key) {
   if constexpr (!std::is_empty_v<Op>) {

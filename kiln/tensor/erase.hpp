@@ -13,7 +13,8 @@ namespace kiln::detail {
 template <class Op>
 std::vector<webgpu::Launch> erased_kernel(const void* op, std::span<const Operand> in,
                                           std::span<const Operand> out, const Limits& limits) {
-  // Kept under everything but the Params. So an output rule that is asked here cannot read them.
+  // The answer is kept for all values of the Params. So an output rule that runs here may not read
+  // them.
   const KeptForEveryParam kept(Op::name, "webgpu_kernel");
   const Op& self = *static_cast<const Op*>(op);
   const auto result = result_of<Op>(op, in, out);
@@ -96,7 +97,8 @@ void erased_backward(const Node& node, std::span<const AnyTensor> grads,
   std::move(wanted.slots.begin(), wanted.slots.end(), slots.begin());
 }
 
-/// Default<Autodiff>: the reference, run again on the kept inputs, is differentiated.
+/// For Default<Autodiff>: keeps the inputs. The backward pass runs the reference on them again, and
+/// differentiates it.
 template <class Op>
 std::shared_ptr<void> save_inputs(const void*, const Saver& saver, std::span<const AnyTensor> in,
                                   std::span<const AnyTensor>) {
@@ -194,7 +196,8 @@ inline constexpr OpTable table_of = make_table<Op>();
 template <class Op>
 inline constexpr GradRule rule_of = make_rule<Op>();
 
-/// So many an operation type: attributes that never repeat must not fill the memory.
+/// The bodies kept for each type of operation: attributes that never repeat must not fill the
+/// memory.
 inline constexpr std::size_t most_known_bodies = 512;
 
 /// The body of an elementwise operation: built once for each set of attributes.
@@ -221,7 +224,7 @@ BodyPtr body_of(const Op& op) {
     const std::lock_guard lock(mutex);
     if (const auto at = known.find(key); at != known.end()) return at->second;
   }
-  BodyPtr body = build();  // outside of the lock: it is the operation's own code
+  BodyPtr body = build();  // outside of the lock: it calls the operation's own code
   const std::lock_guard lock(mutex);
   if (known.size() >= most_known_bodies) known.clear();
   return known.try_emplace(std::move(key), std::move(body)).first->second;

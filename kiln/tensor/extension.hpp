@@ -18,13 +18,13 @@ inline constexpr bool is_tensor =
 template <class T>
 constexpr bool holds_tensor();
 
-/// Whether what a container, a pointer or the like is a template of holds a tensor.
+/// Whether an argument of a template, such as a container or a pointer, holds a tensor.
 template <class T>
 inline constexpr bool is_made_of_tensors = false;
 template <template <class...> class C, class... T>
 inline constexpr bool is_made_of_tensors<C<T...>> = (holds_tensor<T>() || ...);
 
-/// Whether a value holds a tensor, at whatever depth.
+/// Whether a value holds a tensor, at any depth.
 template <class T>
 constexpr bool holds_tensor() {
   if constexpr (is_tensor<T>) {
@@ -50,7 +50,7 @@ constexpr bool saved_is_plain() {
   return !holds_tensor<Saved>();
 }
 
-/// A body is a rule for every layer, and the only one.
+/// A body serves every layer. No other rule may stand beside it.
 template <HasBody Op>
 constexpr bool body_is_right() {
   static_assert(!HasOutput<Op> && !has_compute_rule<Op> && !has_gradient_rule<Op>,
@@ -126,7 +126,7 @@ constexpr bool reference_is_right() {
   }
 }
 
-/// The rule that everything else is derived from comes first, so one fault makes one error.
+/// The rule from which all others are derived is checked first, so that one fault makes one error.
 template <class Op>
 constexpr bool origin_is_right() {
   if constexpr (HasOutput<Op>) {
@@ -199,7 +199,7 @@ constexpr bool one_tensor_rules_are_right() {
   return ok;
 }
 
-/// What computes the result the `output` rule describes.
+/// The rules that compute the result which `output` describes.
 template <class Op>
 constexpr bool compute_is_right() {
   using Required = typename Traits<Op>::Required;
@@ -274,7 +274,7 @@ constexpr bool names_are_right() {
   }(std::make_index_sequence<std::size(names)>{});
 }
 
-/// Every rule that is there has the right type, whichever layers are listed.
+/// Every rule has the right type, whichever layers are listed.
 template <class Op>
 constexpr bool rules_are_right() {
   if constexpr (origin_is_right<Op>()) {

@@ -18,6 +18,15 @@ struct Fusion {};
 template <class Layer>
 struct Default {};
 
+/// The layers of an operation.
+///
+///     struct Scale {
+///       static constexpr std::string_view name = "scale";
+///       using layers = Layers<Default<Autodiff>, Default<Cube>, Fusion>;
+///       static TensorSpec output(const TensorSpec& x) { return x; }
+///       static AnyTensor reference(const AnyTensor& x) { return 2 * x; }
+///     };
+///     apply(Scale{}, tensor({1.0, 2.0}));   // [2, 4]
 template <class... Layer>
 struct Layers {};
 

@@ -100,7 +100,8 @@ typename Traits<Op>::template Result<AnyTensor> reference_of(const Op& op,
   });
 }
 
-/// What a node keeps of an operation without an output rule: no rule tells its plain values again.
+/// What a node keeps of an operation without an output rule. No rule can give its plain values
+/// again.
 template <class Op>
 struct Applied {
   Op op;
@@ -115,7 +116,7 @@ std::shared_ptr<const void> applied(const Op& op, const Given& given) {
   return kept;
 }
 
-/// The struct of rules in what a node keeps.
+/// The struct of rules, from what a node keeps.
 template <class Op>
 const Op& self_of(const void* kept) {
   if constexpr (HasOutput<Op>) {
@@ -125,8 +126,8 @@ const Op& self_of(const void* kept) {
   }
 }
 
-/// `leaves`, structured as the rules of Op want them; `kept` is what self_of takes. Specs are made,
-/// and the output rule is asked, for plain values only.
+/// The result of Op whose tensors are `leaves`. `kept` is what self_of takes. The output rule is
+/// asked only if the result has plain values.
 template <class Op, class In, class Leaf>
 typename Traits<Op>::template Result<Leaf> result_of(const void* kept, std::span<const In> in,
                                                      std::span<const Leaf> leaves) {
@@ -139,7 +140,7 @@ typename Traits<Op>::template Result<Leaf> result_of(const void* kept, std::span
   }
 }
 
-/// A plain value for a message; empty where it cannot be spelled.
+/// A plain value as text; empty if it has none.
 template <class T>
 std::string spelled(const T& value) {
   constexpr bool own = std::is_class_v<T> || std::is_enum_v<T>;
@@ -160,7 +161,7 @@ std::string spelled(const T& value) {
   }
 }
 
-/// Equal by ==, or both no number.
+/// Equal by ==, or both NaN.
 template <class T>
 bool same_plain(const T& a, const T& b) {
   if constexpr (std::is_floating_point_v<T>) {
@@ -170,7 +171,7 @@ bool same_plain(const T& a, const T& b) {
   }
 }
 
-/// Throws Error where a plain value of `given`, a result of `Leaf`, is another than the output rule
+/// Throws Error if a plain value of `given`, a result of `Leaf`, differs from what the output rule
 /// said. Tensors are compared elsewhere.
 template <class Leaf, class Said, class Given>
 void compare_plain(const dispatch::MadeBy& by, const Said& said, const Given& given,

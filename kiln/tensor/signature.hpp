@@ -1,5 +1,5 @@
 #pragma once
-/// The types of rules: what a rule of the user's is, and what it should be.
+/// The types of rules: those that a user's rules have, and those that they must have.
 #include <cstddef>
 #include <optional>
 #include <type_traits>

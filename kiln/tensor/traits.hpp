@@ -48,7 +48,7 @@ concept HasReference = requires { &Op::reference; };
 template <class Op>
 inline constexpr bool has_compute_rule =
     HasKernel<Op> || HasForward<Op> || HasCpuKernel<Op> || HasReduction<Op> || HasView<Op>;
-/// Whether it runs only on the runtimes that its kernels are for.
+/// Whether it runs only on the runtimes for which it has kernels.
 template <class Op>
 inline constexpr bool is_kernel_op = HasKernel<Op> || HasForward<Op> || HasCpuKernel<Op>;
 /// How many rules give the result that `output` describes, each by itself. Kernels for several
@@ -72,8 +72,8 @@ inline constexpr bool selects<Op, Layer> = []<class... L>(Layers<L...>) {
 template <class Op>
 inline constexpr bool is_direct = HasForward<Op> && !HasOutput<Op> && !HasFuse<Op>;
 
-/// The rule that says how many inputs there are and how the result is structured. `Extra` of its
-/// parameters are no inputs.
+/// The rule that says how many inputs there are and how the result is structured. It has `Extra`
+/// parameters that are no inputs.
 template <class Rule, class LeafType, std::size_t Extra>
 struct Origin {
   using Result = typename Rule::Result;
@@ -94,8 +94,8 @@ constexpr auto origin_of() {
   }
 }
 
-/// Inputs, results and required rule types, all derived from `output`; where there is none, from
-/// the rule that computes.
+/// Inputs, results and the types that rules must have. All are derived from `output`, or from the
+/// rule that computes if there is no `output`.
 template <class Op>
 struct Traits {
   using From = decltype(origin_of<Op>());

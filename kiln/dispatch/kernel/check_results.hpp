@@ -14,13 +14,13 @@ struct MadeBy {
   std::string_view rule;
 };
 
-/// Throws ShapeError or DTypeError where result number `i` is not what the output rule promised.
+/// Throws ShapeError or DTypeError if result number `i` differs from what the output rule said.
 void check_spec(const MadeBy& by, std::size_t i, const TensorSpec& got, const TensorSpec& promised);
 /// Throws KernelError for an empty handle, DeviceError for a tensor of another device, and
 /// ShapeError for one that lies outside of its buffer. `promised` is for the message.
 void check_usable(const MadeBy& by, std::size_t i, const std::shared_ptr<Runtime>& runtime,
                   const RawTensor& result, const TensorSpec* promised = nullptr);
-/// Both, for all results. Throws also where there are not as many results as promised.
+/// Does both for all results. Throws also if there are more or fewer results than promised.
 void check_results(const MadeBy& by, const std::shared_ptr<Runtime>& runtime,
                    std::span<const RawTensor> results, std::span<const TensorSpec> promised);
 

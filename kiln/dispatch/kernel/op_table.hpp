@@ -19,8 +19,8 @@ class Input;
 class Output;
 }  // namespace cpu
 
-/// The rules of one operation with their types erased: one constant of function pointers a type.
-/// `op` points to the operation's struct, whose fields are its attributes.
+/// The rules of one operation without their types. There is one constant table of function pointers
+/// for each type of operation. `op` points to its struct, whose fields are the attributes.
 struct OpTable {
   std::string_view name;
   std::span<const std::string_view> inputs;
@@ -29,7 +29,7 @@ struct OpTable {
   void (*append_key)(const void* op, std::string& key) = nullptr;
   /// The addresses of the Param fields, in order.
   void (*params)(const void* op, std::vector<const Param*>& out) = nullptr;
-  /// Where the result's elements lie, given where the input's do; nothing where that takes a dense
+  /// Where the result's elements lie, given where the input's do. Nothing if that takes a dense
   /// input.
   std::optional<Layout> (*view)(const void* op, const Layout& in) = nullptr;
   /// Candidates, best first.

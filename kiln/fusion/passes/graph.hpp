@@ -38,21 +38,21 @@ struct BoundBody {
   std::vector<ParamUse> params;
 };
 
-/// Computes every root over `shape`. Inputs: one a slot, each of that shape.
+/// Computes every root over `shape`. There is one input for each slot, of that shape.
 struct Elementwise {
   BoundBody body;
   Shape shape;
 };
 
-/// An elementwise end of a reduction or a kernel: slot 0 is what would have been stored, the others
-/// are the node's uses from `first` on; one root an output of the node.
+/// The epilogue of a reduction or a kernel. Slot 0 of its body is the value that would have been
+/// stored. The other slots are the node's uses from `first` on. Each root is an output of the node.
 struct NodeEpilogue {
   BoundBody body;
   std::size_t first = 0;
 };
 
-/// Reduces what `before` computes over `shape` from the node's first uses (null: the first use
-/// itself).
+/// Reduces what `before` computes over `shape` from the node's first uses. If `before` is null, it
+/// reduces the first use itself.
 struct Reduce {
   Reduction reduction;
   BoundBody before;
@@ -65,7 +65,7 @@ struct Reduce {
 /// An operation's own kernel or launches: record `record` of the drain.
 struct Call {
   std::int32_t record = -1;
-  std::string identity;             ///< equal for equal calls; empty where each must run
+  std::string identity;             ///< equal for equal calls; empty if each must run
   std::vector<TensorSpec> results;  ///< before `epilogue`
   /// Storage buffers it binds, if its stores can take an epilogue; else 0.
   int buffers = 0;
@@ -74,24 +74,27 @@ struct Call {
 
 /// One launch, or what an operation launches by itself.
 struct Node {
-  std::vector<std::int32_t> records;  ///< what it stands for, in order
+  std::vector<std::int32_t> records;  ///< those that it computes, in order
   std::variant<Elementwise, Reduce, Call> work;
   std::vector<Use> in;
   std::vector<std::int32_t> out;
 };
 
+/// What is known of a value.
 struct ValueInfo {
   TensorSpec spec;
-  bool given = false;  ///< it exists before
-  bool held = false;   ///< somebody reads it afterwards
+  bool given = false;  ///< it exists before the drain
+  bool held = false;   ///< somebody may read it after the drain
 };
 
+/// Values and the nodes that make them.
 struct Graph {
   std::vector<ValueInfo> values;
   std::vector<Node> nodes;  ///< producers before consumers
   /// Values that are copies of others, by equal computation: (copy, original).
   std::vector<std::pair<std::int32_t, std::int32_t>> copies;
 
+  /// Shape and dtype of a value.
   [[nodiscard]] const TensorSpec& spec(std::int32_t value) const {
     return values[static_cast<std::size_t>(value)].spec;
   }
@@ -103,7 +106,7 @@ std::uint64_t bytes_reached(const Graph& graph, const Use& use);
 /// What limits a launch.
 struct FusionLimits {
   int buffers = 8;  ///< storage buffers a kernel can bind
-  int nodes = 128;  ///< expressions of one body: longer kernels compile long and spill
+  int nodes = 128;  ///< expressions of one body: longer kernels take long to compile, and spill
   int params = 32;  ///< run-time scalars of one body: each takes a word of the launch's metadata
 };
 

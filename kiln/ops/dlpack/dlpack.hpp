@@ -13,8 +13,8 @@ namespace kiln {
 /// elements live until then, even without `x`. They must not be written to, since tensors share
 /// them. kiln does not overwrite them, either.
 ///
-///     DLManagedTensor* given = to_dlpack(softmax(x, -1));
-///     their_library_takes(given);   // which calls given->deleter(given) in the end
+///     DLManagedTensor* given = to_dlpack(tensor({1.0, 2.0}, cpu::device()));
+///     from_dlpack(given);   // [1, 2]
 ///
 /// Throws DeviceError for a tensor of another device (move it with to()), UnsupportedError for a
 /// tracked one (detach() it), DTypeError for bool, of which DLPack has one byte and kiln 32 bits
@@ -30,8 +30,8 @@ namespace kiln {
 /// the queue is done. What it throws is lost. Until then nobody may write to the elements; kiln
 /// does not.
 ///
-///     AnyTensor x = from_dlpack(their_library_gives());
-///     AnyTensor y = matmul(x, w);
+///     DLManagedTensor* array = to_dlpack(tensor({1.0, 2.0}, cpu::device()));  // or theirs
+///     from_dlpack(array) * 2;   // [2, 4]
 ///
 /// If it throws, nothing was taken: the array is still the caller's, and its deleter was not
 /// called. Throws DTypeError for other element types, DeviceError for memory of another kind and

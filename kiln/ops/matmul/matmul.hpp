@@ -37,8 +37,24 @@ namespace webgpu {
 /// The library's matrix product as a launch, for any operation whose operands are called lhs, rhs
 /// and out. With an epilogue it is a fused operation:
 ///
-///     Launch launch = tiled_matmul(lhs, rhs, out, limits);  // in a rule webgpu_kernel(...)
-///     launch.store = epilogue([](Expr value, Expr bias) { return relu(value + bias); }, {"bias"});
+///     struct MatmulBias {
+///       static constexpr std::string_view name = "matmul_bias";
+///       static constexpr std::array inputs = {"lhs", "rhs", "bias"};
+///       using layers = Layers<Cube, Fusion>;
+///       static TensorSpec output(const TensorSpec& lhs, const TensorSpec& rhs, const TensorSpec&)
+///       {
+///         return matmul_spec(name, lhs, rhs);
+///       }
+///       static webgpu::Launch webgpu_kernel(const Operand& lhs, const Operand& rhs, const
+///       Operand&,
+///                                           const Operand& out, const Limits& limits) {
+///         webgpu::Launch launch = webgpu::tiled_matmul(lhs, rhs, out, limits);
+///         launch.store = epilogue([](Expr value, Expr bias) { return value + bias; }, {"bias"});
+///         return launch;
+///       }
+///     };
+///     const AnyTensor x = tensor({{1.0, 2.0}, {3.0, 4.0}}, webgpu::device());
+///     apply(MatmulBias{}, x, x, x);   // [8, 12, 18, 26]
 Launch tiled_matmul(const Operand& lhs, const Operand& rhs, const Operand& out,
                     const Limits& limits, GradientIn gradient = GradientIn::neither);
 
@@ -50,9 +66,23 @@ namespace cpu {
 /// that matmul_spec takes. With an epilogue it is a fused operation of `inputs`, which broadcast to
 /// the result:
 ///
-///     // in a rule cpu_kernel(...)
-///     const auto end = [](Expr value, Expr bias) { return relu(value + bias); };
-///     cpu::matmul(lhs, rhs, out, epilogue(end, {"bias"}), {&bias, 1});
+///     struct MatmulBias {
+///       static constexpr std::string_view name = "matmul_bias";
+///       static constexpr std::array inputs = {"lhs", "rhs", "bias"};
+///       using layers = Layers<Cube, Fusion>;
+///       static TensorSpec output(const TensorSpec& lhs, const TensorSpec& rhs, const TensorSpec&)
+///       {
+///         return matmul_spec(name, lhs, rhs);
+///       }
+///       static void cpu_kernel(const cpu::Input& lhs, const cpu::Input& rhs, const cpu::Input&
+///       bias,
+///                              const cpu::Output& out) {
+///         const auto end = [](Expr value, Expr b) { return value + b; };
+///         cpu::matmul(lhs, rhs, out, epilogue(end, {"bias"}), {&bias, 1});
+///       }
+///     };
+///     const AnyTensor x = tensor({{1.0, 2.0}, {3.0, 4.0}}, cpu::device());
+///     apply(MatmulBias{}, x, x, x);   // [8, 12, 18, 26]
 void matmul(const Input& lhs, const Input& rhs, const Output& out, const Epilogue& epilogue = {},
             std::span<const Input> inputs = {}, GradientIn gradient = GradientIn::neither);
 

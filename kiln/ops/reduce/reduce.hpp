@@ -4,9 +4,10 @@
 
 namespace kiln {
 
-// Reductions. `axes` is one axis, several in braces, or none, which means all. `keepdim` leaves a
-// size of 1 where an axis was. All throw ShapeError for an axis that is out of range or named
-// twice, and DTypeError for a dtype that they do not take. Results repeat exactly.
+/// @file
+/// Reductions. `axes` is one axis, several in braces, or none, which means all. `keepdim` leaves a
+/// size of 1 where an axis was. All throw ShapeError for an axis that is out of range or named
+/// twice, and DTypeError for a dtype that they do not take. Results repeat exactly.
 
 /// The sum along `axes`: f32, f16 (summed in f32), i32 and u32 (where it wraps). Of nothing it is
 /// 0.

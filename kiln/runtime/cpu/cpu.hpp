@@ -7,7 +7,7 @@ namespace kiln::cpu {
 /// Its kernels are C++. An operation whose only kernel is in another language is refused, or runs
 /// its reference if `fallback(true)` allows that. All callers share one runtime.
 ///
-///     AnyTensor y = relu(tensor<float>({-1, 2}, {2}, cpu::device()));
+///     relu(tensor({-1.0, 2.0}, cpu::device()));   // [0, 2]
 Device device();
 
 }  // namespace kiln::cpu

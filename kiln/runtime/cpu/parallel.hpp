@@ -13,11 +13,15 @@ void parallel(std::int64_t count, std::int64_t grain, RangeFunction call, const 
 }  // namespace detail
 
 /// Calls f(begin, end) for ranges that together are [0, count), on several threads; comes back when
-/// all are done. A range has at least `grain` numbers, but for the last: choose it so that one
-/// takes some 10 microseconds or more. Up to `grain` numbers run on the calling thread. What f
-/// throws is thrown here. May be called from within f.
+/// all are done. Each range except the last has at least `grain` numbers. Choose `grain` so that a
+/// range takes some 10 microseconds or more. Up to `grain` numbers run on the calling thread. What
+/// f throws is thrown here. f may call parallel_for.
 ///
-///     cpu::parallel_for(rows, 16, [&](std::int64_t begin, std::int64_t end) { ... });
+///     std::vector<float> values(1000);
+///     cpu::parallel_for(1000, 256, [&](std::int64_t begin, std::int64_t end) {
+///       for (std::int64_t i = begin; i < end; ++i) values[static_cast<std::size_t>(i)] = 2;
+///     });
+///     values.back();   // [2]
 template <class F>
 void parallel_for(Integer count, Integer grain, const F& f) {
   static_assert(std::is_invocable_v<const F&, std::int64_t, std::int64_t>,
@@ -29,9 +33,11 @@ void parallel_for(Integer count, Integer grain, const F& f) {
 }
 
 /// Calls f(i) once for each i in [0, count), on several threads; comes back when all are done. For
-/// work of some microseconds or more each, such as a row of a result.
+/// work of some microseconds or more each, such as a row of a result. What f throws is thrown here.
 ///
-///     cpu::parallel_for(rows, [&](std::int64_t row) { ... });
+///     std::vector<float> values(4);
+///     cpu::parallel_for(4, [&](std::int64_t row) { values[static_cast<std::size_t>(row)] = 2; });
+///     values;   // [2, 2, 2, 2]
 template <class F>
 void parallel_for(Integer count, const F& f) {
   static_assert(std::is_invocable_v<const F&, std::int64_t>,
@@ -42,6 +48,8 @@ void parallel_for(Integer count, const F& f) {
 }
 
 /// How many threads work at once at most.
+///
+///     cpu::threads() >= 1;   // [true]
 int threads();
 
 }  // namespace kiln::cpu
