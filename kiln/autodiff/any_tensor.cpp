@@ -60,8 +60,9 @@ AnyTensor AnyTensor::require_grad() const {
 
 Gradients AnyTensor::backward() const {
   if (!tracked()) {
-    throw UnsupportedError(
-        "backward: the tensor does not depend on any tensor marked with require_grad()");
+    throw UnsupportedError(fmt::format(
+        "backward: the tensor {} does not depend on any tensor marked with require_grad()",
+        to_string(spec())));
   }
   if (shape().elements() != 1) {
     throw ShapeError(

@@ -10,7 +10,7 @@
 namespace kiln {
 namespace {
 
-/// What an elementwise node was made from.
+/// What an elementwise node keeps.
 struct NodeSource {
   std::string_view op;
   BodyPtr body;
@@ -18,18 +18,18 @@ struct NodeSource {
 };
 
 struct Saved {
-  BodyPtr adjoint;  ///< one root a tracked input, in order
+  BodyPtr adjoint;  ///< one root for each tracked input, in order
   std::vector<Checkpoint> in;
   Checkpoint out;
 };
 
-/// The adjoint with the roots of `wanted` inputs only; built once a body, while there are not too
-/// many of them.
+/// The adjoint with the roots of `wanted` inputs alone. It is built once for each body; up to
+/// `most` are kept.
 BodyPtr adjoint_of(const BodyPtr& body, std::uint32_t wanted) {
   static std::mutex mutex;
   using Known = std::map<std::pair<BodyPtr, std::uint32_t>, BodyPtr>;
   static Known& known = *new Known;
-  constexpr std::size_t most = 4096;  // bodies are kept with theirs
+  constexpr std::size_t most = 4096;  // each keeps its body, too
   const std::lock_guard lock(mutex);
   if (known.size() >= most) known.clear();
   BodyPtr& slot = known[{body, wanted}];
@@ -71,13 +71,14 @@ void backward(const Node& node, std::span<const AnyTensor> grads, std::span<Grad
   const AnyTensor& grad = grads[0];
   std::vector<Value> in;
   for (const Checkpoint& c : saved.in)
-    in.push_back(c.kept() ? c.get().value() : grad.value());  // what is not kept is not read
+    in.push_back(c.kept() ? c.get().value()
+                          : grad.value());  // an input that is not kept is not read
   in.push_back(saved.out.kept() ? saved.out.get().value() : grad.value());
   in.push_back(grad.value());
 
   std::vector<TensorSpec> specs;
   bool passes_through =
-      true;  // every gradient is the incoming one, as for a sum: nothing to compute
+      true;  // every gradient is the incoming one, as for a sum, and needs no launch
   for (std::size_t i = 0, root = 0; i < slots.size(); ++i) {
     if (!slots[i]) continue;
     specs.push_back({grad.shape(), node.in[i].dtype});
@@ -118,7 +119,7 @@ AnyTensor apply_elementwise(std::string_view op, const BodyPtr& body, std::vecto
   const BodyTypes types = infer(op, *body, dtypes, dtypes[0]);
   out.dtype = types.roots.front();
   for (std::size_t i = 0; i < params.size(); ++i)
-    (void)dispatch::word_of(op, params[i], types.params[i]);  // refuses what the dtype has not
+    (void)dispatch::word_of(op, params[i], types.params[i]);  // throws if the dtype lacks it
   std::shared_ptr<const void> attributes;
   if (tracked) attributes = std::make_shared<NodeSource>(NodeSource{op, body, params});
   return run({op, ElementwiseCall{body, std::move(params)}}, device, {&out, 1}, rule, in,

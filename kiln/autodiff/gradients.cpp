@@ -10,7 +10,7 @@
 namespace kiln {
 namespace {
 
-/// Every node the outputs depend on, operands before their users.
+/// Every node that the outputs depend on, operands before their users.
 std::vector<Node*> in_order(std::span<const AnyTensor> outs) {
   std::vector<Node*> order;
   std::unordered_set<Node*> seen;
@@ -33,8 +33,8 @@ std::vector<Node*> in_order(std::span<const AnyTensor> outs) {
   return order;
 }
 
-/// The gradients that have reached each node so far. Of this run alone: nodes stay as they are, so
-/// several threads may run backward over one graph.
+/// The gradients that have reached each node so far, in this backward pass alone. Nodes do not
+/// change, so several threads may run backward over one graph.
 class Arrived {
  public:
   void add(const std::shared_ptr<Node>& node, std::size_t slot, const Value& gradient) {
@@ -55,7 +55,7 @@ class Arrived {
   std::unordered_map<Node*, std::vector<Value>> by_node_;
 };
 
-/// What a rule set for one input, checked and brought to the input's shape.
+/// The gradient that a rule set for one input, checked, and summed to the input's shape.
 Value settled(const Node& node, std::size_t i, const GradSlot& slot) {
   const auto& names = node.rule->inputs;
   const std::string where =
@@ -91,11 +91,11 @@ Value settled(const Node& node, std::size_t i, const GradSlot& slot) {
   return sum_to(*node.device, g, wanted.shape);
 }
 
-/// Runs one node's rule, and hands the gradients of its inputs on.
+/// Runs one node's rule, and adds the gradients of its inputs to their nodes.
 void propagate(Node& node, std::span<const Value> gradients, Arrived& arrived) {
   std::vector<AnyTensor> grads;
   for (std::size_t i = 0; i < node.out.size(); ++i) {
-    // An output nobody used has a gradient all the same: zero.
+    // The gradient of an output that nobody used is zero.
     grads.emplace_back(gradients[i] ? gradients[i] : full(*node.device, node.out[i], 0),
                        *node.device);
   }
@@ -151,18 +151,21 @@ Gradients vjp(std::span<const AnyTensor> outs, std::span<const AnyTensor> seeds)
 AnyTensor Gradients::of(const AnyTensor& leaf) const {
   const auto& node = NodeAccess::node(leaf);
   if (node == nullptr) {
-    throw UnsupportedError(
-        "gradients: the tensor was not marked; call require_grad() on it before the forward pass, "
-        "and ask with the marked tensor");
+    throw UnsupportedError(fmt::format(
+        "gradients: the tensor {} was not marked; call require_grad() on it before the forward "
+        "pass, and ask with the marked tensor",
+        to_string(leaf.spec())));
   }
   if (node->rule != nullptr) {
     throw UnsupportedError(fmt::format(
-        "gradients: the tensor is the result of '{}'; gradients are kept for marked leaves only",
-        node->op));
+        "gradients: the tensor {} is the result of '{}'; gradients are kept for marked leaves only",
+        to_string(leaf.spec()), node->op));
   }
   const auto at = by_node_.find(node->id);
-  if (at == by_node_.end())
-    throw UnsupportedError("gradients: the loss does not depend on this tensor");
+  if (at == by_node_.end()) {
+    throw UnsupportedError(fmt::format("gradients: the loss does not depend on the tensor {}",
+                                       to_string(leaf.spec())));
+  }
   return at->second;
 }
 

@@ -11,8 +11,8 @@ namespace {
 
 std::atomic<std::int64_t> nodes_alive{0};
 
-/// Recipes build on recipes; every 16th result of such a chain is kept, which bounds the depth of
-/// recomputing.
+/// Recipes build on recipes. Every 16th result of such a chain is kept, which bounds how much is
+/// computed again.
 constexpr int anchor_every = 16;
 
 void no_gradient(const Node& node, std::span<const AnyTensor>, std::span<GradSlot>) {
@@ -134,7 +134,7 @@ std::vector<AnyTensor> attach(std::string_view op, std::vector<Value> values, co
   node->op = op;
   node->rule = rule.backward != nullptr ? &rule : &unsupported;
   node->attributes = std::move(attributes);
-  node->device = device.plain();  // what a backward rule computes is outside of any graph
+  node->device = device.plain();  // what a backward rule computes is in no gradient graph
   for (const AnyTensor& t : in) {
     node->parents.push_back({NodeAccess::node(t), NodeAccess::slot(t)});
     node->in.push_back(t.spec());
@@ -145,8 +145,8 @@ std::vector<AnyTensor> attach(std::string_view op, std::vector<Value> values, co
     node->recipe = make_recipe(*proto, in, *node, values, device.plain());
   }
   if (rule.backward != nullptr && rule.save != nullptr) {
-    // save() sees the results without their node: a node that owned its own output would never die.
-    // Where they can be made again, a shell that carries only the recipe says so.
+    // save() gets the results without their node: a node that owned its own output would never end.
+    // If they can be computed again, they get a node that has only the recipe.
     std::shared_ptr<Node> shell;
     if (node->recipe != nullptr) {
       shell = std::make_shared<Node>();

@@ -52,7 +52,7 @@ inline std::vector<float> values(const AnyTensor& t) {
   return {};
 }
 
-/// Computes it now, and throws what goes wrong.
+/// Computes it now, and throws the error, if there is one.
 inline void evaluate(const AnyTensor& t) { (void)t.value().raw(); }
 
 inline std::vector<double> doubles(const std::vector<float>& from) {
@@ -75,7 +75,7 @@ inline std::vector<AnyTensor> gradients_of(
   return gradients;
 }
 
-/// The same with weights that are made up.
+/// The same with arbitrary weights.
 inline std::vector<AnyTensor> gradients_of(const Function& f, std::vector<AnyTensor> inputs,
                                            Checkpointing strategy = Checkpointing::keep) {
   const auto made_up = [](const AnyTensor& out) {
@@ -84,7 +84,7 @@ inline std::vector<AnyTensor> gradients_of(const Function& f, std::vector<AnyTen
   return gradients_of(f, std::move(inputs), made_up, strategy);
 }
 
-/// The same with every weight that number.
+/// The same with one number as every weight.
 inline std::vector<AnyTensor> gradients_of(const Function& f, std::vector<AnyTensor> inputs,
                                            float weight) {
   const auto weights = [=](const AnyTensor& out) {

@@ -21,7 +21,8 @@ Shape padded(const Shape& shape, std::int64_t rank) {
 }  // namespace
 
 std::vector<CheckCase> matmul_cases(Flag bias, Integer rank) {
-  // Few kinds of sizes: every combination of tile, layout and vector width is a kernel to compile.
+  // There are few kinds of sizes, because every combination of tile, layout and vector width is a
+  // kernel to compile.
   std::vector<CheckCase> cases{
       product("matrices", {5, 7}, {7, 6}, bias),
       product("more than a tile", {2, 33, 19}, {2, 19, 67}, bias),

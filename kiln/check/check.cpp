@@ -30,7 +30,7 @@ void require_sense(const CheckedOp& op, const CheckOptions& options) {
   }
 }
 
-/// Another runtime than the device's, where there is one that shares no kernels with it.
+/// A device of another runtime, which shares no kernels with this one, if there is one.
 Device other_runtime(const Device& device) {
   Device host = cpu::device();
   if (!device.same_as(host)) return host;
@@ -53,7 +53,7 @@ check::Reference reference_for(const CheckedOp& op, const CheckOptions& options,
     return own;
   }
   check::Reference made = check::make_reference(op, other);
-  made.specs = own.specs;  // which asks for the operation's own dtypes
+  made.specs = own.specs;  // it asks for the operation's own dtypes
   check::HostArrays in;
   for (std::size_t i = 0; i < op.inputs.size(); ++i) {
     const InputValues values = i < options.inputs.size() ? options.inputs[i] : InputValues{};

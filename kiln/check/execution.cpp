@@ -15,7 +15,8 @@ namespace {
 
 using dispatch::PoisonOutputs;
 
-/// Of what is given to the operation: a signalling NaN, too, and another than that of its results.
+/// The poison of what is given to the operation: also a signalling NaN, but another one than that
+/// of its results.
 constexpr std::uint32_t given_pattern = 0x7fa1'beef;
 
 std::string name_of(const std::vector<std::string>& names, std::size_t i,
@@ -49,8 +50,8 @@ class OpRun {
   bool forward() {
     try {
       make_inputs();
-      // What comes before keeps the values, which may have to lie in a range; what comes after does
-      // not: applied too early or twice, it shows.
+      // The neighbour before it keeps the values, which may have to lie in a range. The one after
+      // it changes them, so that it shows if it is applied too early or twice.
       const std::vector<AnyTensor> given =
           chained(leaves_, [](const AnyTensor& t) { return t * 1.0; });
       out_ = chained(op_.run(given), [](const AnyTensor& t) { return t * 1.5 - 0.25; });
@@ -133,7 +134,7 @@ class OpRun {
 
   void look_at_memory() {
     try {
-      // A copy: reading the inputs back allocates, too.
+      // A copy, because reading the inputs back allocates, too.
       const std::vector<PoisonOutputs::Allocation> made = poison_.allocations();
       for (const auto& allocation : made) {
         if (result_.memory_error.empty())
@@ -156,7 +157,7 @@ class OpRun {
     }
   }
 
-  /// What was written behind the elements of one allocation.
+  /// What was written after the elements of one allocation.
   std::string damage(const PoisonOutputs::Allocation& made, std::uint32_t pattern) const {
     const std::uint64_t begin = (dispatch::bytes_of(made.spec) + 3) / 4 * 4;
     const auto bytes =

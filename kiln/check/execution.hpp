@@ -1,5 +1,5 @@
 #pragma once
-/// Runs the operation once and observes everything about it.
+/// Runs the operation once and records everything about the run.
 #include <optional>
 #include <string>
 #include <utility>
@@ -11,19 +11,19 @@ namespace kiln::check {
 
 /// How the operation is to be run.
 struct Setup {
-  std::vector<Form> forms;    ///< of each input; none given: dense
-  std::vector<bool> tracked;  ///< which inputs want a gradient; none given: no gradients at all
+  std::vector<Form> forms;    ///< of each input; empty: all dense
+  std::vector<bool> tracked;  ///< which inputs want a gradient; empty: no gradients at all
   Form seed_form{};           ///< of the incoming gradients
   Checkpointing checkpointing = Checkpointing::keep;
-  /// Inputs are results of a cheap operation, and results are used by another and dropped: what
-  /// may be recomputed is, and what may be fused.
+  /// Inputs are results of a cheap operation. Results are used by another operation and dropped. So
+  /// everything that may be recomputed or fused is.
   bool in_a_chain = false;
   enum class Mode : std::uint8_t { as_given, lazy, eager } mode = Mode::as_given;
   /// The first tensor of these two is given as both.
   std::optional<std::pair<std::size_t, std::size_t>> shared{};
 };
 
-/// The outcome. Nothing is thrown: errors are text.
+/// The outcome of a run. Nothing is thrown; errors are text.
 struct Outcome {
   HostArrays out;
   std::vector<bool> tracked;

@@ -16,7 +16,7 @@ namespace {
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-/// splitmix64: a counter turned into random bits.
+/// splitmix64: turns a counter into random bits.
 std::uint64_t mixed(std::uint64_t x) {
   x += 0x9e37'79b9'7f4a'7c15;
   x = (x ^ (x >> 30U)) * 0xbf58'476d'1ce4'e5b9;
@@ -66,7 +66,7 @@ void for_each_index(const Shape& shape, F f) {
   }
 }
 
-/// The elements of `array` at a layout that reads from it.
+/// The elements of `array` that a layout reads.
 HostArray gathered(const HostArray& array, const Layout& from) {
   HostArray out{{from.shape, array.spec.dtype}, {}};
   for_each_index(from.shape, [&](const auto& index) {
@@ -125,7 +125,7 @@ AnyTensor broadcast_view(const HostArray& array, DType dtype, Form form, const D
   return broadcast_to(upload_dense(gathered(array, one), dtype, device), array.spec.shape);
 }
 
-/// The first element that is the poison, bit by bit.
+/// The first element whose bits are the poison.
 template <class Word>
 std::int64_t first_poison(std::span<const Word> words) {
   for (std::size_t i = 0; i < words.size(); ++i) {

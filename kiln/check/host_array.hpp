@@ -13,16 +13,16 @@ namespace kiln::check {
 struct HostArray {
   TensorSpec spec;
   std::vector<double> values;
-  std::int64_t unwritten = -1;  ///< the first element that still is the poison; -1: none
+  std::int64_t unwritten = -1;  ///< the first element that is still the poison; -1: none
 };
 
-/// "[0, 4, 5]", of element `flat` in row-major order.
+/// The index of element `flat` in row-major order, as "[0, 4, 5]".
 std::string index_text(const Shape& shape, std::int64_t flat);
 
 /// The nearest number that `dtype` has.
 double rounded(double value, DType dtype);
 
-/// Element i depends on seed and i alone, on every machine.
+/// Random elements. Element i depends on seed and i alone, on every machine.
 HostArray random_array(const TensorSpec& spec, const InputValues& values, std::uint64_t seed);
 
 /// How the elements of an input lie in memory.
@@ -34,17 +34,17 @@ struct Form {
 std::string to_string(Form form);
 /// Whether this form of a tensor of this shape differs from its other forms.
 bool has_form(const Shape& shape, Form form);
-/// The values that a tensor of `array` in this form has: others than the array's own for broadcast.
+/// The values of a tensor of `array` in this form. For broadcast they differ from the array's own.
 HostArray seen_through(const HostArray& array, Form form);
 
-/// The array on a device, as `dtype` and in the form. Around a sliced view all is NaN (0 in
-/// integers). `array` must be seen through `form`.
+/// The array on a device, as `dtype` and in the form. Everything around a sliced view is NaN (0 in
+/// integers). `array` must come from seen_through(form).
 AnyTensor upload(const HostArray& array, DType dtype, Form form, const Device& device);
 
-/// Waits.
+/// The elements of a tensor. Waits for them.
 HostArray download(const AnyTensor& tensor);
 
-/// Two arrays of one shape, element by element.
+/// The comparison of two arrays of one shape, element by element.
 struct Comparison {
   std::int64_t compared = 0;
   std::int64_t worst = -1;  ///< index of the worst element; -1 without elements
@@ -53,12 +53,11 @@ struct Comparison {
   double allowed = 0;  ///< at the worst element
   double max_abs = 0;  ///< of the worst element
   double max_rel = 0;
-  double excess = 0;  ///< difference in units of what is allowed
+  double excess = 0;  ///< the difference divided by what is allowed
   [[nodiscard]] bool pass() const { return excess <= 1; }
 };
 
-/// NaN agrees with NaN, an infinity with itself, and nothing else with them. Integers must be
-/// equal.
+/// Compares them. NaN agrees only with NaN, an infinity only with itself. Integers must be equal.
 Comparison compare(const HostArray& actual, const HostArray& expected, Tolerance tolerance);
 
 /// The tolerance of a result that adds up `terms` terms.

@@ -19,14 +19,14 @@ std::vector<Route> routes_to(const Device& device, bool differentiable) {
   std::vector<Route> routes{{"queued", device.lazy()},
                             {"eager", device.eager()},
                             {"with the fallback", device.lazy().fallback()}};
-  // There an operation without a kernel in C++ runs its reference.
+  // With the fallback an operation without a kernel in C++ runs its reference.
   if (!device.same_as(cpu::device()))
     routes.push_back({"with the fallback on the host", cpu::device().fallback()});
   if (differentiable) routes.push_back({"tracked", device.lazy().autodiff(), true});
   return routes;
 }
 
-/// What is wrong with how the operation refuses; empty if nothing.
+/// What is wrong with how the operation refuses; empty if it is right.
 std::string fault_of(const CheckedOp& op, const std::vector<AnyTensor>& in) {
   std::vector<AnyTensor> out;
   try {

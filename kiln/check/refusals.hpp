@@ -1,5 +1,5 @@
 #pragma once
-/// What an operation must refuse, through the operation itself.
+/// Checks that an operation refuses what it must.
 #include "kiln/check/checked_op.hpp"
 #include "kiln/check/report_builder.hpp"
 

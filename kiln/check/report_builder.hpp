@@ -1,5 +1,5 @@
 #pragma once
-/// Summarises what many runs found in a few rows.
+/// Sums up the findings of many runs in a few rows.
 #include <deque>
 #include <string>
 #include <vector>
@@ -13,10 +13,10 @@ class RowBuilder {
  public:
   explicit RowBuilder(std::string name) : name_(std::move(name)) {}
 
-  /// `what` was compared: "lhs as a slice: out", say.
+  /// Adds a comparison of `what`, such as "lhs as a slice: out".
   void add(const std::string& test_case, const std::string& what, const HostArray& actual,
            const HostArray& expected, Tolerance tolerance);
-  /// Elements of one array against slopes found there.
+  /// Adds elements of an array and the slopes that were found there.
   void add(const std::string& test_case, const std::string& what, const Shape& shape,
            const Comparison& comparison, std::int64_t index);
   /// A case failed in a way that is not a number.
@@ -42,7 +42,7 @@ class RowBuilder {
 class ReportBuilder {
  public:
   explicit ReportBuilder(std::string suffix) : suffix_(std::move(suffix)) {}
-  /// "forward vs reference", to which the dtype is added.
+  /// The row of a name such as "forward vs reference", to which the dtype is added.
   RowBuilder& row(const std::string& name);
   void finish(CheckReport& report) const;
 

@@ -6,8 +6,8 @@
 
 namespace kiln::dispatch {
 
-/// How a kernel finds an operand's elements for four adjacent results, or for one if it does not
-/// make results in fours.
+/// How a kernel finds an operand's elements for four adjacent results, or for one result if it does
+/// not make four at once.
 enum class Access4 : std::uint8_t {
   single,       ///< one element serves all results
   linear,       ///< as dense as the result, at an offset
@@ -21,17 +21,17 @@ enum class Access4 : std::uint8_t {
 inline bool has_coordinates(Access4 access) {
   return access == Access4::strided || access == Access4::repeat || access == Access4::quad;
 }
-/// Whether four of them are one aligned vec4.
+/// Whether four elements are one aligned vec4.
 inline bool is_quad(Access4 access) {
   return access == Access4::quad || access == Access4::linear_quad;
 }
 
-/// A result and its operands seen with as few axes as their strides allow; with none where no
-/// operand has coordinates.
+/// A result and its operands seen with as few axes as their strides allow. There are no axes if no
+/// operand needs coordinates.
 struct CoalescedView : CoalescedAxes {
-  std::vector<std::int64_t> offsets{};  ///< one an operand
-  std::vector<Access4> access{};        ///< one an operand
-  int width = 1;  ///< results a thread makes: 4 where the innermost axis divides by it
+  std::vector<std::int64_t> offsets{};  ///< one for each operand
+  std::vector<Access4> access{};        ///< one for each operand
+  int width = 1;  ///< results that a thread makes: 4 if the innermost axis divides by it
 };
 
 /// `operands` have the result's shape; those that are written have each position only once.

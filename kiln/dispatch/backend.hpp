@@ -1,5 +1,5 @@
 #pragma once
-/// The one door from what all runtimes share to the folder of each.
+/// The table through which shared code calls the code of each kind of runtime.
 #include <memory>
 #include <optional>
 #include <span>
@@ -22,7 +22,7 @@ struct ElementwiseWork {
   std::span<const RawTensor> results;
   const Shape& shape;
   std::span<const Layout> layouts;  ///< of that shape: the inputs', then the results'
-  /// Of each input, the result that has its buffer; else -1. Empty where none has.
+  /// For each input the number of the result that has its buffer; else -1. Empty if there is none.
   std::span<const std::int32_t> overwritten_by{};
 };
 
@@ -32,8 +32,8 @@ struct RawKernel {
   RenderedSource source;  ///< for messages: where lines of `id.source` come from
 };
 
-/// How a kind of runtime does each sort of work. There is one constant for each kind, and its
-/// functions get runtimes of that kind.
+/// The functions by which a kind of runtime does its work. There is one constant for each kind. The
+/// functions get runtimes of that kind only.
 struct Backend {
   /// How many tensors one elementwise work may have.
   std::size_t (*most_operands)(const Runtime& runtime);
@@ -46,12 +46,12 @@ struct Backend {
                         const FusedEpilogue* epilogue, std::span<const RawTensor> results);
   /// Whether the operation has a rule for this kind of runtime.
   bool (*has_rule)(const OpTable& table);
-  /// The language of rules that need not be asked: functions, and launches by hand.
+  /// The language of rules that are not asked: functions, and launches by hand.
   Language language;
-  /// Whether the rule is asked which languages it has kernels in.
+  /// Whether the rule is asked for its languages.
   bool (*asks_rule)(const OpTable& table);
-  /// What it answers. `limits` are those of a device; null: what every device of the kind promises.
-  /// Throws what the rule throws.
+  /// Asks it. `limits` are those of a device; null stands for what every device of the kind
+  /// promises. Throws what the rule throws.
   std::vector<Language> (*languages)(const OpTable& table, const void* op, const Limits* limits,
                                      std::span<const Described> inputs,
                                      std::span<const TensorSpec> out) = nullptr;
@@ -66,15 +66,15 @@ struct Backend {
                                        std::span<const Operand> inputs,
                                        std::span<const TensorSpec> out);
   /// A kernel with the storage buffers that it declares. Throws KernelError that begins with `op`.
-  /// Null where the runtime takes no source.
+  /// Null if the runtime takes no source.
   RawKernel (*raw_kernel)(std::string_view op, const KernelSource& source,
                           const std::array<std::uint32_t, 3>& workgroup,
                           std::span<const RawTensor> buffers) = nullptr;
 };
 
-/// That of the runtime's kind.
+/// The backend of the runtime's kind.
 const Backend& backend_of(const Runtime& runtime);
-/// Those of all kinds.
+/// All backends.
 std::span<const Backend* const> all_backends();
 
 }  // namespace kiln::dispatch

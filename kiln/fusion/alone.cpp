@@ -1,5 +1,5 @@
-// A block that failed: its operations one by one, so that only what depends on the fault fails, and
-// under its own name.
+// Runs the operations of a failed block one by one. So only what depends on the fault fails, and
+// the error has the name of the operation.
 #include <algorithm>
 #include <ranges>
 #include <unordered_set>
@@ -28,8 +28,8 @@ bool reads(const Node& node, std::span<const std::int32_t> wanted, std::size_t i
 
 }  // namespace
 
-/// What the block's results need, from what the block reads: an operation may stand in several
-/// blocks, and whatever else it reads and gives belongs to those, and may be gone.
+/// The operations that the block's results need, computed from what the block reads. An operation
+/// may stand in several blocks. Its other inputs and results belong to those, and may be gone.
 std::vector<Execution::Step> Execution::steps_alone(const Node& block) const {
   std::unordered_set<std::int32_t> wanted(block.out.begin(), block.out.end());
   std::unordered_set<std::int32_t> given;
@@ -81,7 +81,7 @@ void Execution::run_alone(const Node& block) {
   alone_.clear();
 }
 
-/// The results that are wanted of one operation.
+/// Computes the wanted results of one operation.
 std::vector<RawTensor> Execution::compute_step(const Step& step) {
   const Node& node = plan_.source.nodes[at(step.record)];
   const auto* work = std::get_if<Elementwise>(&node.work);
@@ -95,7 +95,7 @@ std::vector<RawTensor> Execution::compute_step(const Step& step) {
     for (const std::size_t i : wanted) results.push_back(all[i]);
     return results;
   }
-  // Of its body, what they take: the other inputs need not be there.
+  // Only that part of its body: the other inputs may be gone.
   BodyBuilder builder(plan_.source);
   std::vector<std::int32_t> in;
   for (const Use& use : node.in) in.push_back(builder.input(use));

@@ -51,8 +51,8 @@ void Execution::run() {
   }
 }
 
-/// What another drain makes, that the block reads. It began before this one, and its operations
-/// need nothing that came later: so drains never wait for each other in a circle.
+/// Waits for what the block reads from other drains. Those began earlier, and their operations need
+/// nothing that came later. So drains never wait for each other in a circle.
 void Execution::await_inputs(std::size_t n) const {
   for (const Use& use : plan_.graph.nodes[n].in) {
     if (batch_.made[at(use.value)] != 0 || !storage(use.value)->queued()) continue;
@@ -61,7 +61,7 @@ void Execution::await_inputs(std::size_t n) const {
   }
 }
 
-/// Nothing of this drain reads the value any more.
+/// Ends a value that this drain does not read any more.
 void Execution::end(std::int32_t value) {
   StoragePtr& storage = batch_.values[at(value)];
   if (batch_.made[at(value)] != 0 && storage->queued())
@@ -73,7 +73,7 @@ void Execution::run_block(std::size_t n) {
   const Node& node = plan_.graph.nodes[n];
   overwriting_ = false;
   std::exception_ptr cause;
-  bool intact = true;  // what the block reads is as it was
+  bool intact = true;  // the block has not changed what it reads
   try {
     std::vector<RawTensor> results = compute(n);
     for (RawTensor& result : results) result = dispatch::make_dense(result);
@@ -141,7 +141,7 @@ std::vector<RawTensor> Execution::elementwise(std::size_t n, const Elementwise& 
   return results;
 }
 
-/// For each result the input whose buffer it may take, as nobody reads that any more; else -1.
+/// For each result an input that nobody reads any more, whose buffer the result may take; else -1.
 std::vector<std::int32_t> Execution::reusable_inputs(std::size_t n) const {
   const Node& node = plan_.graph.nodes[n];
   const auto reads = [&](std::int32_t value) {
@@ -150,8 +150,8 @@ std::vector<std::int32_t> Execution::reusable_inputs(std::size_t n) const {
   const auto ours_alone = [&](std::int32_t value) {
     const StoragePtr& s = batch_.values[at(value)];
     if (s.use_count() != 1 || s->handles != 0 || s->buffer.use_count() != 1) return false;
-    // A count is read without order. To give up a copy is not: what other threads did with theirs
-    // is over.
+    // use_count() gives no order among threads. To make a copy and drop it does: what other threads
+    // did with theirs is over.
     (void)StoragePtr(s);
     (void)BufferPtr(s->buffer);
     return !s->buffer->frozen();
@@ -204,7 +204,7 @@ std::vector<RawTensor> Execution::call(std::size_t n, const Call& work) {
                               &*epilogue);
 }
 
-/// One operation as it was queued.
+/// Computes one operation as it was queued.
 std::vector<RawTensor> Execution::compute_record(std::int32_t record) {
   const OpRecord& op = batch_.ops[at(record)].record;
   const Node& node = plan_.source.nodes[at(record)];

@@ -30,7 +30,7 @@ std::vector<std::vector<std::int32_t>> last_reads(const Graph& graph) {
   return out;
 }
 
-/// Adds up what hangs on a plan.
+/// Adds up the memory that belongs to a plan.
 class Counting {
  public:
   [[nodiscard]] std::size_t total() const { return bytes_; }
@@ -67,9 +67,10 @@ class Counting {
   void add(const BoundBody& bound) {
     add(bound.params);
     if (bound.body == nullptr || !bodies_.insert(bound.body.get()).second) return;
-    constexpr std::size_t entry = sizeof(ExprGraph::Node) + 4 * sizeof(void*);  // of its index
+    constexpr std::size_t entry =
+        sizeof(ExprGraph::Node) + 4 * sizeof(void*);  // an entry of its index
     add(bound.body->key);
-    add(bound.body->key);  // the table of bodies spells it, too
+    add(bound.body->key);  // the table of bodies has it, too
     bytes_ += sizeof(Body) + bound.body->graph->nodes().size() * (sizeof(ExprGraph::Node) + entry);
   }
 

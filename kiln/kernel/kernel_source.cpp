@@ -19,7 +19,7 @@ namespace {
 struct OpenFile {
   int number;
   explicit OpenFile(const std::string& path)
-      // Without waiting, as opening a pipe would for somebody to write into it.
+      // Non-blocking: to open a pipe would else wait until somebody writes into it.
       : number(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {}
   OpenFile(const OpenFile&) = delete;
   OpenFile& operator=(const OpenFile&) = delete;

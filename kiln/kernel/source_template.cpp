@@ -28,7 +28,7 @@ bool is_identifier(std::string_view s) {
 
 int count_lines(std::string_view s) { return static_cast<int>(std::ranges::count(s, '\n')); }
 
-/// Reads an unsigned number at `at` and moves past it; 0 where there is none.
+/// Reads an unsigned number at `at` and moves past it. Gives 0 if there is none.
 int take_number(std::string_view s, std::size_t& at) {
   int value = 0;
   const auto [end, error] = std::from_chars(s.data() + at, s.data() + s.size(), value);
@@ -37,7 +37,7 @@ int take_number(std::string_view s, std::size_t& at) {
   return value;
 }
 
-/// Where a row of a compiler's message has the name of the file, and what it has behind the line.
+/// Where a row of a compiler's message has the file's name, and what follows the line number.
 struct Position {
   std::size_t file;
   int line;
@@ -45,7 +45,7 @@ struct Position {
   bool framed;
 };
 
-/// Of "... wgsl:12:5 ..." and of "  ┌─ any name:12:5".
+/// Finds it in "... wgsl:12:5 ..." and in "  ┌─ any name:12:5".
 std::optional<Position> position_in(std::string_view row) {
   constexpr std::string_view frame = "┌─ ";
   const std::size_t framed = row.find(frame);
@@ -133,8 +133,8 @@ RenderedSource SourceTemplate::render(const Variables& user, const Variables& li
 }
 
 std::string RenderedSource::locate(std::string_view message) const {
-  // wgpu-native writes positions as "wgsl:12:5" where it cannot parse, and "┌─ LABEL:12:5" above an
-  // excerpt whose margin is "12 │"; all count rendered lines.
+  // wgpu-native writes a position as "wgsl:12:5" if it cannot parse the text. Otherwise it writes
+  // "┌─ LABEL:12:5" above an excerpt whose margin is "12 │". All count lines of the rendered text.
   const auto has_line = [&](int rendered) {
     return rendered > 0 && static_cast<std::size_t>(rendered) <= lines.size();
   };
@@ -161,7 +161,7 @@ std::string RenderedSource::locate(std::string_view message) const {
     if (at != std::string_view::npos && std::isdigit(static_cast<unsigned char>(row[at])) != 0) {
       const int rendered = take_number(row, at);
       if (has_line(rendered) && row.substr(at).starts_with(" │")) {
-        // As wide as it was: the marks on the rows below stay under what they mark.
+        // The margin keeps its width, so that the marks in the rows below stay in place.
         out += fmt::format("{:>{}}{}\n", template_line(rendered), at, row.substr(at));
         continue;
       }

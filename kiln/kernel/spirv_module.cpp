@@ -106,7 +106,7 @@ class Reader {
     if (words_.size() < header_words) throw KernelError("the SPIR-V module ends in its header");
   }
 
-  /// Gives where the next one begins.
+  /// Reads an instruction, and gives where the next one begins.
   std::size_t read_instruction(std::size_t at) {
     const std::size_t length = words_[at] >> 16;
     if (length == 0) {
@@ -160,7 +160,7 @@ class Reader {
     }
   }
 
-  /// Types but structs and pointers.
+  /// Types other than structs and pointers.
   template <class Need>
   bool read_type(std::uint32_t op, std::span<const std::uint32_t> args, Need need) {
     if (op == op_type_bool) {
@@ -221,7 +221,7 @@ class Reader {
     }
   }
 
-  /// The number that a constant is, as the launch has it.
+  /// The value of a constant; a specialisation constant has the launch's value.
   [[nodiscard]] std::uint64_t count_of(Id id) const {
     if (const auto spec = spec_ids_.find(id); spec != spec_ids_.end()) {
       for (const auto& [name, value] : constants_) {
@@ -236,7 +236,7 @@ class Reader {
     return found->second.word;
   }
 
-  // A type is made of earlier ones; circles go through pointers, which are no parts.
+  // A type is made of earlier types. Only a pointer can refer to a later one, and it is no part.
   [[nodiscard]] Size size_of(Id type, int depth = 0) const {
     if (depth > 100) throw KernelError("the types of workgroup memory nest more than 100 deep");
     if (const auto found = sizes_.find(type); found != sizes_.end()) return found->second;

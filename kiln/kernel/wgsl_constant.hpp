@@ -8,7 +8,8 @@ namespace kiln::wgsl {
 /// Wide enough for any sum or product of two 64-bit numbers.
 __extension__ using Wide = __int128;
 
-/// Thrown for what is not understood. It becomes a KernelError that names the place.
+/// Thrown for an expression that kiln cannot evaluate. It becomes a KernelError that names the
+/// place.
 struct Unclear {};
 
 /// The value of a constant expression. "int" and "float" are the abstract types.
@@ -25,13 +26,13 @@ Constant make_whole(std::string_view type, Wide value);
 Constant make_real(std::string_view type, double value);
 Constant make_bool(bool value);
 
-/// Brings both to one type, as WGSL does with abstract ones.
+/// Converts both to one type, as WGSL converts abstract numbers.
 void unify(Constant& a, Constant& b);
-/// A number as it is written.
+/// The value of a literal.
 Constant literal(std::string_view text);
-/// A binary operator.
+/// The value of a binary operator.
 Constant combine(std::string_view op, Constant a, Constant b);
-/// A cast or a function.
+/// The value of a cast or of a function call.
 Constant call(std::string_view name, std::vector<Constant> in);
 
 }  // namespace kiln::wgsl

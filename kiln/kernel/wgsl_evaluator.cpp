@@ -16,14 +16,14 @@ using Range = WgslModule::Range;
 using wgsl::Constant;
 using wgsl::Unclear;
 
-// Names may refer to each other in circles, which the compiler refuses.
+// Names may refer to each other in a circle. The compiler refuses that.
 constexpr int deepest = 64;
 
 struct Operator {
   std::string_view text;
-  int binds = 0;  ///< the tighter the larger
+  int binds = 0;  ///< precedence: the larger, the tighter it binds
 };
-// Longer ones first: a token is one sign.
+// Longer operators come first, because a token is a single character.
 constexpr Operator operators[] = {{"||", 1}, {"&&", 2}, {"==", 6}, {"!=", 6}, {"<=", 7}, {">=", 7},
                                   {"<<", 8}, {">>", 8}, {"|", 3},  {"^", 4},  {"&", 5},  {"<", 7},
                                   {">", 7},  {"+", 9},  {"-", 9},  {"*", 10}, {"/", 10}, {"%", 10}};
@@ -80,7 +80,7 @@ class WgslExpression {
   static std::string_view concrete(std::string_view type) {
     return type == "int" ? "i32" : type == "float" ? "f32" : type;
   }
-  /// A scalar type, through aliases; empty where none is written.
+  /// A scalar type, through aliases. Empty if no type is written.
   static std::string_view written_type(const WgslEvaluator& around, Range type, int depth) {
     if (type.empty()) return {};
     if (type.end - type.begin != 1 || depth > deepest) throw Unclear{};
@@ -215,7 +215,7 @@ class WgslType {
   static Size vector(std::uint64_t count, Size scalar) {
     return {count * scalar.size, (count == 3 ? 4 : count) * scalar.size};
   }
-  /// Of `vec4<T>` or `vec4f`, whose rest is `suffix`.
+  /// The element type of `vec4<T>` or `vec4f`, where `suffix` follows "vec4".
   Size scalar(std::string_view suffix) {
     if (suffix.empty()) return inner();
     if (suffix == "h") return {2, 2};
@@ -223,7 +223,7 @@ class WgslType {
     return {4, 4};
   }
 
-  /// From here to where the template's argument ends.
+  /// The tokens up to the end of the template's argument.
   Range argument() {
     const std::size_t begin = at_;
     std::size_t templates = 0;

@@ -9,7 +9,7 @@ inline std::uint64_t saturating_add(std::uint64_t a, std::uint64_t b) {
 inline std::uint64_t saturating_multiply(std::uint64_t a, std::uint64_t b) {
   return b != 0 && a > UINT64_MAX / b ? UINT64_MAX : a * b;
 }
-/// Up to a multiple.
+/// Rounded up to a multiple.
 inline std::uint64_t round_up(std::uint64_t value, std::uint64_t multiple) {
   return multiple == 0 ? value : saturating_add(value, multiple - 1) / multiple * multiple;
 }
@@ -27,11 +27,11 @@ class WgslEvaluator {
     std::uint64_t size = 0;
     std::uint64_t align = 1;
   };
-  /// Of a type, in bytes. `what` is for errors.
+  /// The size of a type, in bytes. `what` is for errors.
   [[nodiscard]] Size layout(WgslModule::Range type, std::string_view what) const;
-  /// A whole number, 0 or more.
+  /// The value of an expression that must be a whole number of 0 or more.
   [[nodiscard]] std::uint64_t count(WgslModule::Range expression, std::string_view what) const;
-  /// The scalar type of a constant or an override: as written, or as its initialiser has it.
+  /// The scalar type of a constant or an override: the written one, or that of its initialiser.
   [[nodiscard]] std::string_view type_of(std::string_view name) const;
 
  private:

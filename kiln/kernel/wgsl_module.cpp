@@ -52,7 +52,7 @@ class WgslReader {
     return kind() == WgslToken::Kind::word ? tokens_[at_++].text : std::string_view();
   }
 
-  /// Where the brackets that open at `at` are closed, and one further.
+  /// The token after the bracket that closes the one at `at`.
   [[nodiscard]] std::size_t past_brackets(std::size_t at) const {
     std::size_t open = 0;
     for (; tokens_[at].kind != WgslToken::Kind::end; ++at) {
@@ -63,7 +63,8 @@ class WgslReader {
     return at;
   }
 
-  /// From here to one of `ends` outside of brackets and, for a type, of templates; stops before it.
+  /// The tokens up to, and without, one of `ends` outside of brackets. For a type also outside of
+  /// templates.
   Range take_until(std::string_view ends, bool type = false) {
     const std::size_t begin = at_;
     std::size_t templates = 0;
@@ -168,7 +169,7 @@ class WgslReader {
   WgslModule& module_;
   const std::vector<WgslToken>& tokens_;
   std::size_t at_ = 0;
-  std::map<std::string_view, std::vector<Range>> attributes_;  // of the next declaration
+  std::map<std::string_view, std::vector<Range>> attributes_;  // those of the next declaration
 };
 
 WgslModule::WgslModule(std::string_view source) : tokens_(wgsl_tokens(source)) {

@@ -15,9 +15,9 @@
 
 namespace kiln {
 
-/// What is known about a WGSL text without compiling it: what an entry point needs of a workgroup,
-/// and which values an `override` can hold. It refuses what it cannot evaluate, and leaves text
-/// that is not WGSL to the compiler.
+/// What kiln knows about a WGSL text before it is compiled: the workgroup that an entry point
+/// needs, and the values that an `override` can hold. Expressions that it cannot evaluate are
+/// refused. Text that is not WGSL is left to the compiler.
 class WgslModule {
  public:
   /// Values of overrides, by name or `@id`.
@@ -35,9 +35,9 @@ class WgslModule {
   [[nodiscard]] std::optional<std::array<std::uint64_t, 3>> workgroup_size(
       std::string_view entry, Constants constants) const;
 
-  /// Bytes of workgroup memory that the entry point uses, as WebGPU counts them: each variable that
-  /// it, or a function that it calls, names, rounded up to 16. Throws KernelError if a size cannot
-  /// be evaluated.
+  /// Bytes of workgroup memory that the entry point uses, as WebGPU counts them: the sizes, each
+  /// rounded up to 16, of the variables that the entry point and the functions it calls name.
+  /// Throws KernelError if a size cannot be evaluated.
   [[nodiscard]] std::uint64_t workgroup_bytes(std::string_view entry, Constants constants) const;
 
  private:
@@ -56,8 +56,8 @@ class WgslModule {
 
  private:
   struct Value {
-    Range type;        ///< empty where none is written
-    Range expression;  ///< empty where there is none
+    Range type;        ///< empty if none is written
+    Range expression;  ///< empty if there is none
     std::string id;    ///< of an override with `@id`
     bool is_override = false;
   };
@@ -67,8 +67,8 @@ class WgslModule {
     Range size;
   };
   struct Function {
-    std::vector<Range> workgroup_size;  ///< empty where it is no entry point
-    std::set<std::string_view> names;   ///< what it mentions
+    std::vector<Range> workgroup_size;  ///< empty if it is no entry point
+    std::set<std::string_view> names;   ///< that it mentions
   };
 
   std::vector<WgslToken> tokens_;

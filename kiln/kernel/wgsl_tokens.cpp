@@ -12,12 +12,12 @@ bool begins_word(char c) {
 }
 bool goes_on(char c) { return begins_word(c) || std::isdigit(static_cast<unsigned char>(c)) != 0; }
 
-/// Where the comment or space at `at` ends; `at` itself where there is none.
+/// Where the comment or space at `at` ends; `at` itself if there is none.
 std::size_t skip(std::string_view source, std::size_t at) {
   if (std::isspace(static_cast<unsigned char>(source[at])) != 0) return at + 1;
   if (source.substr(at).starts_with("//")) return std::min(source.find('\n', at), source.size());
   if (!source.substr(at).starts_with("/*")) return at;
-  int open = 0;  // they nest
+  int open = 0;  // block comments nest
   while (at < source.size()) {
     const std::string_view rest = source.substr(at);
     const int step = rest.starts_with("/*") ? 1 : rest.starts_with("*/") ? -1 : 0;
@@ -42,7 +42,7 @@ std::size_t number_end(std::string_view source, std::size_t at) {
   return end;
 }
 
-/// What lies between two brackets, or the whole text.
+/// The text between two brackets, or the whole text.
 struct Context {
   bool block = false;         ///< statements or declarations, not a part of an expression
   std::uint64_t signs = 0;    ///< in the present part
@@ -101,7 +101,7 @@ std::uint64_t wgsl_depth(const std::vector<WgslToken>& tokens) {
       open.pop_back();
       Context& around = open.back();
       around.deepest = std::max(around.deepest, depth);
-      ++around.signs;  // `a[0][0]` and `f()()` are as deep as they are long
+      ++around.signs;  // `a[0][0]` and `f()()` nest as deep as they are long
       if (sign == '}' && around.block && !tokens[i + 1].is("else")) around.end_part();
     } else if (sign == ',' || sign == ';') {
       open.back().end_part();
@@ -111,7 +111,7 @@ std::uint64_t wgsl_depth(const std::vector<WgslToken>& tokens) {
     if (open.size() == 1 && (sign == ';' || sign == '}')) ++declarations;
   }
   std::uint64_t deepest = 0;
-  while (!open.empty()) {  // one, unless brackets are left open
+  while (!open.empty()) {  // one entry, unless brackets are left open
     open.back().end_part();
     deepest += open.back().most + 1;
     open.pop_back();

@@ -5,8 +5,8 @@
 
 namespace kiln::test {
 
-/// The same values as `x`, lying in memory in another way: columns together, every second element
-/// of a larger buffer.
+/// The same values as `x` in another order in memory: by columns, or every second element of a
+/// larger buffer.
 inline std::vector<AnyTensor> other_views(const AnyTensor& x) {
   std::vector<AnyTensor> views;
   if (x.rank() >= 2) {

@@ -42,7 +42,7 @@ struct AdamUpdate {
   }
 };
 
-/// The master copy, but the parameter where it is no longer what was made of that copy.
+/// The master copy. Where the parameter is not the rounded copy any more, the parameter.
 struct AdamMaster {
   static constexpr std::string_view name = "adam_master";
   static Expr body(Expr master, Expr parameter) {
@@ -55,7 +55,7 @@ struct SgdUpdate {
   Expr body(Expr parameter, Expr gradient) const { return parameter - gradient * rate; }
 };
 
-/// A step's result is a new leaf: what made it is not part of the next step's graph.
+/// A step's result as a new leaf, so that the step is not part of the next graph.
 AnyTensor as_leaf(const AnyTensor& updated, const AnyTensor& like) {
   return like.tracked() ? updated.detach().to(like.device()).require_grad() : updated.detach();
 }

@@ -16,9 +16,10 @@ namespace kiln {
 namespace {
 
 constexpr std::uint64_t unlimited = UINT64_MAX;
-// Small claims are looked at together: asking the system takes longer than they do.
+// Small claims are checked together, because asking the system takes longer than a small
+// allocation.
 constexpr std::uint64_t looked_at_once = 16 << 20;
-// The rest of the process and of the machine goes on living.
+// What is left for the rest of the process and of the machine.
 constexpr std::uint64_t kept_free = 128 << 20;
 
 std::atomic<std::uint64_t> claimed = 0;
@@ -44,8 +45,8 @@ std::optional<std::uint64_t> number_in(const std::string& path) {
   return file >> number ? std::optional(number) : std::nullopt;
 }
 
-/// What a control group has left. Its files cached for reading are given up before anybody is
-/// ended.
+/// What a control group has left. Files that are cached for reading count as free: the system drops
+/// them before it ends a process.
 std::uint64_t left_in(const std::string& limit, const std::string& usage, const std::string& stat) {
   const auto most = number_in(limit);
   const auto used = number_in(usage);
@@ -56,7 +57,7 @@ std::uint64_t left_in(const std::string& limit, const std::string& usage, const 
   return *most > kept ? *most - kept : 0;
 }
 
-/// The least that is left in the group at `path` and those around it.
+/// The least that is left in the group at `path` and in the groups around it.
 std::uint64_t left_in_groups(const std::string& base, std::string path, bool second) {
   std::uint64_t left = unlimited;
   while (true) {
@@ -87,7 +88,7 @@ std::uint64_t left_in_all_groups(const std::string& root) {
   return left;
 }
 
-/// Anonymous memory of this process that is there, not only promised.
+/// Anonymous memory that this process uses, not what was only promised to it.
 std::uint64_t resident() {
   std::ifstream file("/proc/self/statm");
   std::uint64_t size = 0;
@@ -138,7 +139,7 @@ std::optional<HostClaim> HostClaim::take(std::uint64_t bytes) {
   HostClaim claim(bytes);
   claimed.fetch_add(bytes);
   if (not_looked_at.fetch_add(bytes) + bytes < looked_at_once) return claim;
-  if (!covered()) return std::nullopt;  // the next claim looks again
+  if (!covered()) return std::nullopt;  // the next claim asks again
   not_looked_at.store(0);
   return claim;
 }

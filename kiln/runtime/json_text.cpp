@@ -7,7 +7,7 @@
 namespace kiln {
 namespace {
 
-/// Length of the UTF-8 character that `text` begins with; 0 if it begins with none.
+/// The length of the UTF-8 character at the start of `text`; 0 if there is none.
 std::size_t character_length(std::string_view text) {
   const auto byte = [&](std::size_t i) -> std::uint32_t {
     return static_cast<unsigned char>(text[i]);

@@ -4,7 +4,7 @@
 
 namespace kiln {
 
-/// The text as a JSON string, quotes included. What is no UTF-8 becomes U+FFFD.
+/// The text as a JSON string, with its quotes. Bytes that are not UTF-8 become U+FFFD.
 std::string json_text(std::string_view text);
 
 }  // namespace kiln

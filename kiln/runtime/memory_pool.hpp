@@ -11,7 +11,8 @@
 
 namespace kiln {
 
-/// The size to ask for: four steps a doubling, at least 256, a multiple of 16, at most `limit`.
+/// The size to ask for: one of four sizes for each doubling, at least 256, a multiple of 16, at
+/// most `limit`.
 inline std::uint64_t size_class(std::uint64_t bytes, std::uint64_t limit) {
   const std::uint64_t wanted = std::max<std::uint64_t>(bytes, 256);
   const int step_bits =
@@ -27,11 +28,12 @@ class MemoryPool {
  public:
   using MemoryPtr = std::unique_ptr<Memory>;
 
-  /// Holds, in use and waiting, at most `spare` bytes beyond the most that was ever in use at once.
+  /// Buffers in use and waiting have together at most `spare` bytes more than were ever in use at
+  /// once.
   explicit MemoryPool(std::uint64_t spare) : spare_(spare) {}
 
-  /// A buffer of exactly `size`, the one that was returned last, or null. Either way `size` counts
-  /// as in use from now on. If it is null, waiting buffers may become garbage to make room.
+  /// The buffer of exactly `size` that was returned last, or null. In both cases `size` counts as
+  /// in use from now on. If it is null, waiting buffers may become garbage to make room.
   MemoryPtr take(std::uint64_t size) {
     const std::lock_guard lock(mutex_);
     counts_.bytes_in_use += size;
@@ -42,7 +44,8 @@ class MemoryPool {
       bound();
       return nullptr;
     }
-    MemoryPtr memory = std::move(found->second.back().memory);  // the one most likely in a cache
+    MemoryPtr memory =
+        std::move(found->second.back().memory);  // the one that is most likely in a cache
     found->second.pop_back();
     counts_.bytes_pooled -= size;
     ++counts_.reused;
@@ -74,7 +77,7 @@ class MemoryPool {
     peak_ = counts_.bytes_in_use;
   }
 
-  /// What became garbage: for the caller to drop once nothing cached refers to it.
+  /// The buffers that became garbage. The caller drops them when nothing cached refers to them.
   std::vector<MemoryPtr> garbage() {
     const std::lock_guard lock(mutex_);
     return std::exchange(garbage_, {});
@@ -100,7 +103,7 @@ class MemoryPool {
   void bound() {
     const std::uint64_t held = counts_.bytes_in_use + counts_.bytes_pooled;
     if (held <= peak_ + spare_) return;
-    // Down to three quarters of what is spare, so that evictions come in batches.
+    // Down to three quarters of the spare bytes, so that buffers become garbage in batches.
     const std::uint64_t too_much = held - peak_ - spare_ / 4 * 3;
     evict(counts_.bytes_pooled - std::min(counts_.bytes_pooled, too_much));
   }

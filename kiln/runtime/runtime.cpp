@@ -11,7 +11,7 @@ RuntimeExtension& Runtime::extension(const void* tag, MakeExtension make) {
 }
 
 void Runtime::flush_extensions(void (RuntimeExtension::*how)()) {
-  std::vector<RuntimeExtension*> all;  // they stay as long as the runtime
+  std::vector<RuntimeExtension*> all;  // they last as long as the runtime
   {
     const std::lock_guard lock(extensions_mutex_);
     for (const auto& [key, extension] : extensions_) all.push_back(extension.get());

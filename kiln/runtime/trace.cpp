@@ -38,7 +38,7 @@ Trace::~Trace() {
   try {
     stop();
   } catch (...) {  // NOLINT(bugprone-empty-catch)
-    // Nobody is there to be told.
+    // A destructor cannot throw: stop() reports the error.
   }
 }
 
@@ -84,7 +84,7 @@ void TraceSpan::end() noexcept {
   try {
     TraceLog::shared().add(std::move(*event));
   } catch (...) {  // NOLINT(bugprone-empty-catch)
-    // No memory: the span is lost, the program goes on.
+    // There is no memory: the span is lost, and the program goes on.
   }
 }
 

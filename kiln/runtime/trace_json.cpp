@@ -47,7 +47,7 @@ std::string notes_of(const TraceData& data) {
 }  // namespace
 
 std::string trace_json(TraceData data, std::uint64_t begin) {
-  // Viewers nest what they meet in this order.
+  // Viewers nest spans that come in this order.
   std::ranges::sort(data.events, [](const TraceEvent& a, const TraceEvent& b) {
     return a.begin != b.begin ? a.begin < b.begin : a.duration > b.duration;
   });

@@ -35,7 +35,7 @@ void TraceDevice::gather() const noexcept {
       note(error.what());
     }
   } catch (...) {  // NOLINT(bugprone-empty-catch)
-    // Not even a note can be kept.
+    // There is no memory even for a note.
   }
 }
 

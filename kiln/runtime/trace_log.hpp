@@ -1,5 +1,5 @@
 #pragma once
-/// For runtimes: what traces gather, and where a device's launches go.
+/// For runtimes: what traces collect, and how a device hands over its launches.
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -43,18 +43,18 @@ std::string_view current_trace_span();
 /// The track of one opened device.
 class TraceDevice {
  public:
-  /// `gather` hands over, with launch(), what it has timed. A trace that stops calls it, maybe from
+  /// `gather` hands over the timed launches by launch(). A trace that stops calls it, possibly from
   /// another thread.
   TraceDevice(std::string name, std::function<void()> gather);
   TraceDevice(const TraceDevice&) = delete;
   TraceDevice& operator=(const TraceDevice&) = delete;
-  /// Waits for traces that are about to gather.
+  /// Waits for traces that are about to call `gather`.
   ~TraceDevice();
 
   void launch(TraceEvent event) const;
   /// Says in the file why launches of this device are missing.
   void note(const std::string& why) const;
-  /// Has launches handed over now; what goes wrong becomes a note.
+  /// Lets the device hand over its launches now. An error becomes a note.
   void gather() const noexcept;
 
  private:
@@ -63,14 +63,14 @@ class TraceDevice {
   std::uint32_t track_ = 0;
 };
 
-/// What is recorded for all traces. There is one.
+/// The record that all traces share. There is one.
 class TraceLog {
  public:
   static TraceLog& shared();
 
-  /// A trace begins. Gives the time.
+  /// A trace begins. Gives the time of its begin.
   std::uint64_t start();
-  /// A trace ends. Gives what was recorded, that of other traces included.
+  /// A trace ends. Gives everything that was recorded, also what other traces asked for.
   TraceData stop();
   void add(TraceEvent event);
   void add_launch(const std::string& device, TraceEvent event);
@@ -81,7 +81,7 @@ class TraceLog {
   void leave(const TraceDevice* device);
 
  private:
-  std::mutex devices_mutex_;  // held while devices hand over, so taken before a runtime's lock
+  std::mutex devices_mutex_;  // held while devices hand over; taken before a runtime's lock
   std::vector<const TraceDevice*> devices_;
   std::uint32_t tracks_ = 0;
 

@@ -7,7 +7,7 @@ namespace kiln {
 
 namespace {
 
-/// Copies all nodes; gives the new id of each.
+/// Copies all nodes, and gives the new id of each.
 std::vector<std::int32_t> copy_nodes(const ExprGraph& from, ExprGraph& to,
                                      std::span<const std::int32_t> inputs,
                                      std::span<const int> params) {
@@ -54,8 +54,8 @@ std::vector<std::int32_t> Composer::add(std::string_view op, const Body& body,
     const bool is_input = body.graph->nodes()[root].op == Opcode::input;
     const bool exact = types.nodes[root] == out[r] && (out[r] != DType::f16 || is_input);
     if (exact) continue;
-    // A number alone has no dtype by itself. Behind a cast it would be taken for an f32, which has
-    // not every integer.
+    // A literal or param has no dtype of its own. A cast would take it for an f32, which does not
+    // have every integer.
     const ExprGraph::Node made = graph_.node(results[r]);
     const bool whole = out[r] == DType::i32 || out[r] == DType::u32;
     if (whole && made.op == Opcode::param && !types.nodes[root]) {

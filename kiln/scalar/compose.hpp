@@ -6,8 +6,8 @@
 
 namespace kiln {
 
-/// Composes functions into one. Values that pass from one to the next are converted to the dtype
-/// that they would have in memory, so an f16 is rounded as if it had been stored.
+/// Composes functions into one. Values that pass from one to the next get the dtype that they would
+/// have in memory, so an f16 is rounded as if it had been stored.
 ///
 ///     Composer c;  // of one input and one param, in f16
 ///     const auto mean = c.add("scale", *scale, {{c.input(0)}}, half, {{0}}, half);
@@ -30,7 +30,7 @@ class Composer {
   std::vector<std::int32_t> copy(const Body& body, std::span<const std::int32_t> inputs,
                                  std::span<const int> params);
 
-  /// Expressions so far.
+  /// How many expressions it has so far.
   [[nodiscard]] int size() const { return static_cast<int>(graph_.nodes().size()); }
   /// The function of `inputs` and `params` with these results.
   [[nodiscard]] BodyPtr finish(int inputs, int params, std::span<const std::int32_t> roots) const {

@@ -16,7 +16,7 @@ namespace {
 
 thread_local const detail::KeptForEveryParam* kept_rule = nullptr;
 
-/// Copies what `roots` need, in order; gives the new id of every old one.
+/// Copies the nodes that `roots` need, in order, and gives the new id of every old one.
 std::vector<std::int32_t> copy_needed(const ExprGraph& from, std::span<const std::int32_t> roots,
                                       ExprGraph& to) {
   std::vector<char> needed(from.nodes().size());
@@ -58,9 +58,8 @@ std::string spell(const ExprGraph& graph, int inputs, int params,
   return key;
 }
 
-/// All bodies, by what they spell. The table keeps none alive; their users do. Unused entries are
-/// removed whenever the table has doubled, so it is never more than twice as large as what was in
-/// use.
+/// All bodies by their key. The table keeps none alive; their users do. Unused entries are removed
+/// each time the table has doubled, so it is at most twice as large as what was in use.
 class Bodies {
  public:
   BodyPtr intern(std::shared_ptr<const Body> body) {
@@ -87,7 +86,7 @@ class Bodies {
 };
 
 Bodies& bodies() {
-  static Bodies& all = *new Bodies;  // never destroyed: bodies are made while statics end, too
+  static Bodies& all = *new Bodies;  // never destroyed: bodies are made even while statics end
   return all;
 }
 
@@ -98,6 +97,9 @@ detail::KeptForEveryParam::KeptForEveryParam(std::string_view op, std::string_vi
   kept_rule = this;
 }
 detail::KeptForEveryParam::~KeptForEveryParam() { kept_rule = outer_; }
+std::string_view detail::KeptForEveryParam::op() {
+  return kept_rule == nullptr ? "body" : kept_rule->op_;
+}
 
 double Param::value() const {
   if (kept_rule == nullptr) return value_;
@@ -133,7 +135,7 @@ bool ExprGraph::is_constant(std::int32_t id, double value) const {
 }
 
 std::int32_t ExprGraph::simplified(const Node& node) const {
-  // Only what holds for every input, NaN, infinities and negative zero included.
+  // Only identities that hold for every input, including NaN, infinities and negative zero.
   if (node.op == Opcode::mul && is_constant(node.args[0], 1)) return node.args[1];
   if ((node.op == Opcode::mul || node.op == Opcode::div) && is_constant(node.args[1], 1))
     return node.args[0];
@@ -143,11 +145,15 @@ std::int32_t ExprGraph::simplified(const Node& node) const {
 
 std::int32_t ExprGraph::place(const Expr& expr) {
   if (expr.graph_ == this) return expr.id_;
-  if (expr.graph_ != nullptr) throw Error("body: an expression of another operation was used");
+  const std::string_view op = detail::KeptForEveryParam::op();
+  if (expr.graph_ != nullptr)
+    throw Error(fmt::format("{}: an expression of another operation was used", op));
   if (expr.param_ == nullptr) return intern({.op = Opcode::constant, .value = expr.value_});
   const auto at = std::ranges::find(params_, expr.param_);
-  if (at == params_.end())
-    throw Error("body: a Param must be a field of the operation, and be used in place, not copied");
+  if (at == params_.end()) {
+    throw Error(fmt::format(
+        "{}: a Param must be a field of the operation, and be used in place, not copied", op));
+  }
   return intern(
       {.op = Opcode::param, .args = {static_cast<std::int32_t>(at - params_.begin()), -1, -1}});
 }
@@ -162,8 +168,10 @@ Expr detail::make_expr(Opcode op, std::span<const Expr> args, DType dtype) {
   for (const Expr& arg : args) {
     if (arg.in_graph()) graph = arg.graph();
   }
-  if (graph == nullptr)
-    throw Error("body: an expression needs at least one input of the operation");
+  if (graph == nullptr) {
+    throw Error(fmt::format("{}: an expression needs at least one input of the operation",
+                            KeptForEveryParam::op()));
+  }
   ExprGraph::Node node{.op = op, .dtype = dtype};
   for (std::size_t i = 0; i < args.size(); ++i) node.args[i] = graph->place(args[i]);
   return graph->expr(graph->intern(node));
@@ -202,7 +210,7 @@ BodyPtr adjoint(const Body& body) {
   if (body.roots.size() != 1) throw Error("adjoint: takes a function of one result");
   ExprGraph graph = *body.graph;
   const std::int32_t root = body.roots[0];
-  // What has come so far to each node; none: nothing.
+  // The gradient that has come to each node so far; none if nothing has.
   std::vector<Expr> flows(static_cast<std::size_t>(root) + 1, Expr::none());
   flows.back() = graph.input(body.inputs + 1);
   std::vector<std::int32_t> roots(static_cast<std::size_t>(body.inputs), -1);
@@ -215,8 +223,7 @@ BodyPtr adjoint(const Body& body) {
     const auto args = operands(node);
     std::array<Expr, 3> in{Expr::none(), Expr::none(), Expr::none()};
     for (std::size_t i = 0; i < args.size(); ++i) in[i] = graph.expr(args[i]);
-    // The result itself is an input of the adjoint: reading it back is cheaper than computing it
-    // again.
+    // The result is an input of the adjoint: to read it is cheaper than to compute it again.
     const Expr self = id == root ? graph.input(body.inputs) : graph.expr(id);
     std::array<Expr, 3> out{Expr::none(), Expr::none(), Expr::none()};
     row(node.op).adjoint(in, self, gradient, out);

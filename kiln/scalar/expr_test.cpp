@@ -99,6 +99,9 @@ TEST(ExprGraph, WhatChangesNegativeZeroNaNOrInfinityIsKept) {
 TEST(Expr, LiteralsAloneAreNoExpression) {
   EXPECT_EQ(error_of([] { (void)(Expr(1) + Expr(2)); }),
             "body: an expression needs at least one input of the operation");
+  const detail::KeptForEveryParam kept("seven", "body");
+  EXPECT_EQ(error_of([] { (void)(Expr(3) + Expr(4)); }),
+            "seven: an expression needs at least one input of the operation");
 }
 
 TEST(Expr, OfAnotherGraphIsRefused) {

@@ -29,7 +29,7 @@ bool takes(Domain domain, DType dtype) {
   return false;
 }
 
-/// Whether a literal has a value of that dtype; a float takes any, rounded.
+/// Whether the dtype has the literal. A float dtype has any, rounded.
 bool represents(DType dtype, double value) {
   switch (dtype) {
     case DType::i32:
@@ -43,7 +43,7 @@ bool represents(DType dtype, double value) {
   }
 }
 
-/// What numbers of that dtype are computed in. A param beside f16 operands takes part in f32.
+/// The dtype in which numbers of that dtype are computed. A param beside f16 operands is f32.
 DType computed(DType dtype) { return dtype == DType::f16 ? DType::f32 : dtype; }
 
 std::string_view describe(Domain domain) {
@@ -107,7 +107,7 @@ class Inference {
     const std::size_t first = node.op == Opcode::select ? 1 : 0;
     auto dtype = known(node, first);
     if (!dtype && (gives_bool(node.op) || node.op == Opcode::cast))
-      dtype = DType::f32;  // as printers have it
+      dtype = DType::f32;  // as the printers write it
     if (dtype) {
       require_taken(node.op, *dtype);
       for (const std::int32_t arg : operands(node).subspan(first)) settle(arg, *dtype);

@@ -17,7 +17,7 @@ double leaf(const In&, DType) { throw Error("evaluate: a leaf has no rule"); }
 
 double truth(bool value) { return value ? 1.0 : 0.0; }
 
-/// The nearest number there is; of a NaN, where there is none, 0.
+/// The nearest number that the dtype has. Of a NaN it is 0 in dtypes without NaN.
 double cast_value(double x, DType to) {
   if (std::isnan(x) && (to == DType::i32 || to == DType::u32)) return 0;
   switch (to) {
@@ -35,7 +35,7 @@ double cast_value(double x, DType to) {
   return x;
 }
 
-/// Of two numbers the one with the sign, or without, where both are equal: zeros.
+/// Of two equal numbers, which may be zeros, the one with the sign or the one without.
 double signed_one(const In& x, bool sign) { return std::signbit(x[0]) == sign ? x[0] : x[1]; }
 
 bool is_finite_constant(const Expr& x, bool inverse = false) {
@@ -44,13 +44,13 @@ bool is_finite_constant(const Expr& x, bool inverse = false) {
   return node.op == Opcode::constant && std::isfinite(inverse ? 1 / value : value);
 }
 
-/// The gradient times a slope. A gradient of 0 stays 0: the slope may be infinite or NaN.
+/// The gradient times a slope. A gradient of 0 stays 0 even if the slope is infinite or NaN.
 Expr times(const Expr& g, const Expr& slope) {
   return is_finite_constant(slope) ? g * slope : unless_zero(g, g * slope);
 }
 
-// A NaN operand passes the gradient on, as the field's libraries have it: nothing about it is known
-// to be flat.
+// For a NaN operand the gradient is passed on, as in other libraries: nothing says that the
+// function is flat there.
 constexpr auto table = std::to_array<OpcodeRow>({
     {Opcode::input, "input", 0, Domain::any, "", leaf, no_gradient},
     {Opcode::param, "param", 0, Domain::any, "", leaf, no_gradient},
@@ -107,8 +107,8 @@ constexpr auto table = std::to_array<OpcodeRow>({
      [](const In& x, DType) { return truth(x[0] == 0); }, no_gradient},
     {Opcode::cast, "cast", 1, Domain::any, "",
      [](const In& x, DType to) { return cast_value(x[0], to); },
-     // The gradient arrives in the result's dtype and goes on in the operand's, which a body does
-     // not know.
+     // The gradient arrives in the result's dtype and leaves in the operand's. A body does not know
+     // that one, so cast_back stands for it.
      [](Args&, const Expr&, const Expr& g, Args& out) {
        ExprGraph& graph = *g.graph();
        out[0] = graph.expr(graph.intern({.op = Opcode::cast_back, .args = {g.id(), -1, -1}}));
@@ -166,7 +166,7 @@ constexpr auto table = std::to_array<OpcodeRow>({
      }},
     {Opcode::unless_zero, "unless_zero", 2, Domain::floating, "kiln_unless_zero($a, $b)",
      [](const In& x, DType) { return x[0] == 0 ? 0.0 : x[1]; },
-     // Where the gate is 0, so is what it lets through: the function is that operand.
+     // Where the gate is 0, the operand is meant to be 0, too. So the gradient is the operand's.
      [](Args&, const Expr&, const Expr& g, Args& out) { out[1] = g; }},
     {Opcode::equal, "equal", 2, Domain::any, "($a == $b)",
      [](const In& x, DType) { return truth(x[0] == x[1]); }, no_gradient},

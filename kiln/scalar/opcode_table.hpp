@@ -7,16 +7,16 @@
 
 namespace kiln {
 
-/// What dtypes an opcode takes.
+/// The dtypes that an opcode takes.
 enum class Domain : std::uint8_t { any, numeric, floating, boolean };
 
-/// All there is to know of one opcode.
+/// Everything about one opcode.
 struct OpcodeRow {
   Opcode op;
   std::string_view name;
   int arity;
   Domain domain;
-  /// In WGSL: $a, $b, $c stand for the operands, $t for the operand's type.
+  /// As WGSL: $a, $b, $c stand for the operands, $t for the operand's type.
   std::string_view wgsl;
   double (*evaluate)(const std::array<double, 3>& in, DType to);
   /// Sets out[i] to the gradient of operand i, given the operands, the result and the result's

@@ -17,7 +17,7 @@ std::size_t at(int axis) { return static_cast<std::size_t>(axis); }
 
 Layout Layout::dense(const Shape& shape) {
   Layout layout{.shape = shape};
-  if (shape.elements() == 0) return layout;  // nothing to step over, and a product could overflow
+  if (shape.elements() == 0) return layout;  // strides mean nothing, and a product could overflow
   std::int64_t step = 1;
   for (int axis = shape.rank() - 1; axis >= 0; --axis) {
     layout.strides[at(axis)] = step;
@@ -73,8 +73,8 @@ std::optional<Layout> Layout::reshape(const Shape& to) const {
   Layout out = dense(to);
   out.offset = offset;
   if (is_dense() || to.elements() == 0) return out;
-  // Walk groups of axes with equal products; inside a group the old axes must lie dense among
-  // themselves.
+  // Old and new axes are taken in groups whose sizes have equal products. Within a group the old
+  // axes must lie dense.
   int from_end = shape.rank();
   int to_end = to.rank();
   while (from_end > 0 || to_end > 0) {

@@ -7,7 +7,7 @@
 namespace kiln {
 namespace {
 
-/// Throws an E with `text`, which nests the exception that is handled.
+/// Throws an E with `text`, which nests the exception that is being handled.
 template <class E>
 [[noreturn]] void wrap(std::string_view op, std::string_view rule, std::string_view text) {
   std::throw_with_nested(E(fmt::format("{}: {}{}{}", op, rule, rule.empty() ? "" : ": ", text)));

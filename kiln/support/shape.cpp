@@ -19,7 +19,10 @@ Shape::Shape(std::span<const std::int64_t> sizes) {
 
 void Shape::push_back(Integer given) {
   const std::int64_t size = given;
-  if (rank_ == max_rank) throw ShapeError(fmt::format("shape: rank must be at most {}", max_rank));
+  if (rank_ == max_rank) {
+    throw ShapeError(fmt::format("shape: the rank must be at most {}, got {} and another axis",
+                                 max_rank, to_string(*this)));
+  }
   if (size < 0) throw ShapeError(fmt::format("shape: sizes must not be negative, got {}", size));
   sizes_[static_cast<std::size_t>(rank_++)] = size;
 }

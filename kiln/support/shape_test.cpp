@@ -49,7 +49,8 @@ TEST(Shape, NegativeSizesAreRefused) {
 
 TEST(Shape, RankEightIsTheHighest) {
   EXPECT_EQ((Shape{1, 1, 1, 1, 1, 1, 1, 1}.rank()), 8);
-  EXPECT_EQ(shape_error([] { Shape{1, 1, 1, 1, 1, 1, 1, 1, 1}; }), "shape: rank must be at most 8");
+  EXPECT_EQ(shape_error([] { Shape{1, 1, 1, 1, 1, 1, 1, 1, 1}; }),
+            "shape: the rank must be at most 8, got [1, 1, 1, 1, 1, 1, 1, 1] and another axis");
 }
 
 TEST(Shape, ElementsIsTheProductAndOneForAScalar) {

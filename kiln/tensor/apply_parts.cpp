@@ -10,7 +10,7 @@
 namespace kiln::detail {
 namespace {
 
-/// What an operation of several launches by hand counts as being written in.
+/// The languages that an operation with launches by hand counts as written in.
 constexpr std::array launched_by_hand{Language::wgsl};
 
 }  // namespace

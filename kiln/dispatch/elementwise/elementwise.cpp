@@ -13,7 +13,8 @@ void run(Runtime& runtime, const ElementwiseWork& work) {
   if (work.shape.elements() > 0) backend_of(runtime).run_elementwise(runtime, work);
 }
 
-/// Some results of a call at a time, so that no work has more operands than the runtime takes.
+/// Computes some of the call's results at a time, so that no work has more operands than the
+/// runtime takes.
 std::vector<RawTensor> run_in_parts(std::string_view op, const std::shared_ptr<Runtime>& runtime,
                                     const BodyPtr& body, std::span<const double> params,
                                     std::span<const RawTensor> inputs, const Shape& shape,

@@ -12,7 +12,7 @@ bool same(const RawTensor& a, const RawTensor& b) {
   return a.buffer == b.buffer && a.dtype == b.dtype && a.layout == b.layout;
 }
 
-/// For each input the first that is the same tensor.
+/// For each input the number of the first input that is the same tensor.
 std::vector<std::size_t> firsts(std::span<const RawTensor> inputs) {
   std::vector<std::size_t> out;
   for (const RawTensor& t : inputs) {

@@ -8,15 +8,15 @@
 
 namespace kiln::dispatch {
 
-/// Some results of a body, and what they are made of.
+/// Some results of a body, and what they need.
 struct BodyPart {
-  BodyPtr body;                      ///< of `inputs`, of all params
-  std::vector<std::size_t> inputs;   ///< of the whole body's, each another tensor
-  std::vector<std::size_t> results;  ///< of the whole body's
+  BodyPtr body;                      ///< over `inputs` and all params
+  std::vector<std::size_t> inputs;   ///< numbers in the whole body, each another tensor
+  std::vector<std::size_t> results;  ///< numbers in the whole body
 };
 
-/// The body in parts for an adapter that takes fewer buffers in a launch than the whole has. Each
-/// part binds at most `most` buffers, if each single result does.
+/// Splits the body for an adapter that takes fewer buffers in a launch than the whole has. Each
+/// part binds at most `most` buffers, if no single result needs more.
 std::vector<BodyPart> split(const BodyPtr& body, std::span<const RawTensor> inputs,
                             std::size_t most);
 

@@ -41,7 +41,7 @@ Combiner::Combiner(Combine combine, DType element)
                                            element)),
       neutral_(number_of(neutral_word_, lane_)) {}
 
-/// Whether `a`, which comes later, takes the place of `b`. A NaN beats every number.
+/// Whether `a`, which comes later, replaces `b`. A NaN replaces every number.
 bool Combiner::beats(double a, double b) const {
   if (std::isnan(b)) return false;
   if (a == 0 && b == 0 && !is_arg()) return std::signbit(a) != is_greatest();

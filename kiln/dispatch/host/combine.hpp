@@ -7,33 +7,34 @@
 
 namespace kiln::dispatch::host {
 
-/// What was combined so far of one result's elements. Every f32, i32 and u32 is exact in `number`.
+/// The elements of one result that were combined so far. `number` has every f32, i32 and u32
+/// exactly.
 struct Partial {
   double number = 0;       ///< a sum of floats or of their squares, or an extreme
   std::uint32_t word = 0;  ///< a sum of integers modulo 2^32, or where the extreme stands
 };
 
-/// How a reduction's elements, held as `lane`, are combined.
+/// Combines a reduction's elements, which are held as `lane`.
 class Combiner {
  public:
   Combiner(Combine combine, DType element);
 
-  /// Of no elements.
+  /// The partial of no elements.
   [[nodiscard]] Partial neutral() const { return {neutral_, 0}; }
-  /// Adds n elements that lie together, of which the first has that number along the reduced axis.
+  /// Adds n elements that lie together. The first has that number along the reduced axis.
   void add(Partial& to, const void* elements, std::size_t n, std::int64_t first) const;
-  /// Adds what was combined of later elements.
+  /// Adds a partial of later elements.
   void add(Partial& to, const Partial& later) const;
   /// Adds element i to partial i, for n of them, all with that number.
   void add_each(Partial* to, const void* elements, std::size_t n, std::int64_t number) const;
-  /// Element by element for n results: `so_far[i]` with `elements[i]`, in their own type. Null
-  /// where positions or squares are wanted. Sums of floats must be moved to partials now and then.
+  /// Combines `so_far[i]` with `elements[i]` for n results, in their own type. Null if positions or
+  /// squares are needed. Sums of floats must be moved to partials now and then.
   [[nodiscard]] TileKernel elementwise() const;
-  /// What elementwise() starts from.
+  /// The value with which elementwise() starts.
   [[nodiscard]] std::uint32_t neutral_word() const { return neutral_word_; }
   /// A result of elementwise() as a partial.
   [[nodiscard]] Partial from_word(std::uint32_t word) const;
-  /// The result as it is stored in `out`, multiplied by `scale` if a float.
+  /// Stores the result in `out`, multiplied by `scale` if it is a float.
   void store(const Partial& partial, double scale, DType out, void* to) const;
 
  private:

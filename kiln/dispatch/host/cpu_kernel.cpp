@@ -69,7 +69,7 @@ Strided<const float> Input::floats() const {
 Strided<float> Output::floats() const {
   const Layout layout = Layout::dense(shape());
   if (dtype() != DType::f16) return {dense<float>().data(), layout};
-  // An element that the kernel forgets is NaN.
+  // Elements that the kernel forgets are NaN.
   if (wide_->empty()) wide_->assign(count(), std::numeric_limits<float>::quiet_NaN());
   return {wide_->data(), layout};
 }
@@ -93,7 +93,7 @@ void zero(const Output& out) {
 void copy(const Input& from, const RawTensor& to) {
   dispatch::require_inside([] { return "copy"; }, to);
   if (from.shape() != to.shape() || from.dtype() != to.dtype) {
-    throw ShapeError(fmt::format("copy: takes two of one shape and dtype ({}, {})",
+    throw ShapeError(fmt::format("copy: takes tensors of one shape and dtype, got {} and {}",
                                  to_string(from.spec()), to_string(to.spec())));
   }
   if (from.shape().elements() > 0) dispatch::copy_into(from.raw(), to);

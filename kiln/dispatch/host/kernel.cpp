@@ -32,7 +32,7 @@ std::vector<cpu::Input> inputs_of(const OpTable& table, std::span<const RawTenso
   return in;
 }
 
-/// Whether the value may lie where the epilogue's result goes: it is then changed in place.
+/// Whether the value may lie in the memory of the epilogue's result, and be changed in place.
 bool takes_place(const TensorSpec& value, const FusedEpilogue& epilogue) {
   return epilogue.out.size() == 1 && epilogue.out[0] == value.dtype;
 }

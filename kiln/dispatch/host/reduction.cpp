@@ -80,7 +80,7 @@ class HostReduction {
     ResultStore::State epilogue;
   };
 
-  /// Elements moved for one that is used, by the step of the largest operand.
+  /// How many elements are moved for one that is used, by the step of the largest operand.
   static std::int64_t cost_along(const CoalescedAxes& axes) {
     std::int64_t cost = 1;
     for (std::size_t i = 0; i < axes.strides.size() && axes.rank > 0; ++i)
@@ -88,12 +88,11 @@ class HostReduction {
     return cost;
   }
 
-  /// Walks each result's elements (rows), or many results side by side (columns): whichever moves
-  /// less and makes fewer, longer tiles. Parts of what a result is made of go to several threads
-  /// where there are few results.
+  /// Walks the elements of each result (rows), or many results side by side (columns), whichever
+  /// moves less and makes fewer, longer tiles. If there are few results, several threads share one.
   void choose() {
     outputs_ = kept_.count();
-    constexpr std::int64_t overhead = 256;  // of one tile, in elements
+    constexpr std::int64_t overhead = 256;  // the cost of one tile, in elements
     const auto cost = [&](const CoalescedAxes& along, std::int64_t length, std::int64_t times) {
       return times * (ceil_div(length, tile_size) * overhead + length * cost_along(along));
     };
@@ -144,7 +143,7 @@ class HostReduction {
                       std::int64_t end) const {
     const TileKernel combine = combiner_.elementwise();
     std::uint32_t* sums = &state.buffers[(readers_.size() + 1) * Tape::tile];
-    constexpr std::int64_t rounds = 256;  // then rounding errors of single precision add up
+    constexpr std::int64_t rounds = 256;  // after more, rounding errors of single precision add up
     for (std::int64_t at = begin; at < end;) {
       const std::int64_t stop = std::min(at + rounds, end);
       std::fill_n(sums, n, combiner_.neutral_word());

@@ -8,7 +8,7 @@
 
 namespace kiln::dispatch::host {
 
-/// The store of a reduction or a kernel on the host: it applies the epilogue, if there is one, and
+/// The store of a reduction or a kernel on the host. It applies the epilogue, if there is one, and
 /// writes to memory.
 class ResultStore {
  public:
@@ -27,9 +27,9 @@ class ResultStore {
     std::optional<TileProgram::State> state_;
   };
 
-  /// Stores n values, at most a tile, that are elements [first, first + n) of the result.
+  /// Stores n values, at most a tile: elements [first, first + n) of the result.
   void apply(State& state, std::int64_t first, std::size_t n, const std::byte* values) const;
-  /// Any number of them, on several threads. Nothing happens to values that are there already.
+  /// Stores any number of values, on several threads. Values that are in their place already stay.
   void apply_all(std::int64_t first, std::int64_t count, const std::byte* values) const;
 
  private:

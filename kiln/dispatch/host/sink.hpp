@@ -15,8 +15,8 @@ class Sink {
 
   void commit(std::int64_t first, std::int64_t count);
   [[nodiscard]] bool has_commits() const { return committed_.load() != 0; }
-  /// Applies the epilogue to all, if the kernel committed nothing. Throws KernelError if it
-  /// committed some only.
+  /// Applies the epilogue to everything if the kernel committed nothing. Throws KernelError if it
+  /// committed only a part.
   void close();
 
  private:

@@ -70,8 +70,8 @@ bool TileReader::lies_across() const {
   return last > 1 && before > 0 && before < last;
 }
 
-/// Calls f(elements' start, their step, number of the first, count) for every stretch along the
-/// innermost axis.
+/// Calls f(start of the elements, their step, number of the first, count) for every stretch along
+/// the innermost axis.
 template <class Word, class F>
 void TileReader::each_run(std::int64_t origin, std::int64_t first, std::size_t n,
                           const F& f) const {

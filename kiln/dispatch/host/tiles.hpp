@@ -12,7 +12,7 @@ namespace kiln::dispatch::host {
 /// Elements of a tile.
 inline constexpr auto tile_size = static_cast<std::int64_t>(Tape::tile);
 
-/// Where element number `index` of the axes' space lies, in elements, for one operand.
+/// Where an operand's element number `index` of the axes' space lies, in elements.
 std::int64_t position(const CoalescedAxes& axes, std::size_t operand, std::int64_t index);
 
 /// The elements of one operand in the order of some axes, tile by tile.
@@ -27,8 +27,8 @@ class TileReader {
                              void* buffer) const;
   /// Writes n elements to where read() finds them.
   void write(std::int64_t first, std::size_t n, const void* from) const;
-  /// The same of a block: `rows` stretches of `cols` elements, `pitch` apart, one after the other
-  /// in the tile.
+  /// The same for a block: `rows` stretches of `cols` elements, `pitch` apart. They follow each
+  /// other in the tile.
   struct Block {
     std::int64_t first = 0;
     std::size_t rows = 0;
@@ -64,8 +64,8 @@ class TileReader {
   bool uniform_ = false;  ///< one element for all
 };
 
-/// How a space of elements is cut into tiles. Where rows are long, no tile reaches over the end of
-/// one: operands that are dense along rows alone are then read where they lie.
+/// How a space of elements is cut into tiles. If rows are long, no tile crosses the end of a row.
+/// So operands that are dense along rows alone are read where they lie.
 class TileGrid {
  public:
   explicit TileGrid(const CoalescedAxes& axes);
@@ -84,8 +84,8 @@ class TileGrid {
   std::int64_t step_ = 0;
 };
 
-/// A space of elements cut into blocks of the two innermost axes: for operands that lie across, of
-/// which a tile along one row would take one element from each of many cache lines.
+/// A space of elements cut into blocks of the two innermost axes. It is for transposed operands: a
+/// tile along one row would take one element from each of many cache lines.
 class BlockGrid {
  public:
   explicit BlockGrid(const CoalescedAxes& axes);
@@ -104,10 +104,10 @@ class BlockGrid {
   std::int64_t across_ = 0;
 };
 
-/// A tape and what its cache key must keep alive.
+/// A tape, and what must live as long as its cache key.
 struct PreparedTape;
 
-/// The tape of `body` for those dtypes, made once a runtime.
+/// The tape of `body` for those dtypes. It is made once for each runtime.
 std::shared_ptr<const PreparedTape> prepare_tape(Runtime& runtime, std::string_view op,
                                                  const BodyPtr& body, std::span<const DType> inputs,
                                                  std::span<const TapeResult> results);
@@ -116,12 +116,13 @@ std::vector<std::uint32_t> param_words(std::string_view op, std::span<const doub
                                        const PreparedTape& prepared);
 const Tape& tape_of(const PreparedTape& prepared);
 
-/// One body over one space: inputs that broadcast to it are read tile by tile, results written.
+/// One body over one space. Inputs broadcast to the space. They are read, and results written, tile
+/// by tile.
 class TileProgram {
  public:
-  /// `value`: the dtype of the body's input 0, where run() is given it and `inputs` are the others.
+  /// `value`: the dtype of the body's input 0 if run() gets that input and `inputs` are the others.
   TileProgram(cpu::CpuRuntime& runtime, const ElementwiseWork& work, const DType* value = nullptr);
-  TileProgram(const TileProgram&) = delete;  // its readers know its axes
+  TileProgram(const TileProgram&) = delete;  // its readers point to its axes
   TileProgram& operator=(const TileProgram&) = delete;
 
   /// What one thread needs to run it.
@@ -150,7 +151,7 @@ class TileProgram {
   std::vector<std::uint32_t> params_;
   std::vector<TileReader> inputs_;
   std::vector<TileReader> results_;
-  std::size_t value_bytes_ = 0;  ///< of an element given to run(); 0 where none is
+  std::size_t value_bytes_ = 0;  ///< of an element given to run(); 0 if none is
 };
 
 }  // namespace kiln::dispatch::host

@@ -8,8 +8,8 @@ namespace kiln::dispatch {
 
 namespace {
 
-/// "op: output 'out' is f32 [2] by the output rule, but kernel gave "; what was promised may be
-/// unknown.
+/// "op: output 'out' is f32 [2] by the output rule, but kernel gave "; without the first part if it
+/// is not known what was promised.
 std::string gave(const MadeBy& by, std::size_t i, const TensorSpec* promised) {
   const std::string name = i < by.outputs.size() ? std::string(by.outputs[i]) : std::to_string(i);
   const std::string said =

@@ -10,6 +10,20 @@
 
 namespace kiln {
 
+namespace {
+
+void require_on(const std::string& who, const RawTensor& x, const Runtime& runtime) {
+  if (x.buffer == nullptr || x.runtime == nullptr)
+    throw DeviceError(fmt::format("{}: a tensor is an empty handle", who));
+  if (x.runtime.get() == &runtime) return;
+  throw DeviceError(
+      fmt::format("{}: the tensor {} is on another device ({}: {}) than the launches ({}: {})", who,
+                  to_string(x.spec()), x.runtime->name(), x.runtime->adapter(), runtime.name(),
+                  runtime.adapter()));
+}
+
+}  // namespace
+
 std::vector<std::uint32_t> build_info(std::span<const RawTensor> tensors) {
   std::vector<std::uint32_t> info;
   for (const RawTensor& t : tensors) {
@@ -35,7 +49,7 @@ RawTensor Client::zeros(const TensorSpec& spec) const {
 
 void Client::copy(const RawTensor& from, const RawTensor& into) const {
   const auto text = [&] {
-    return fmt::format("{}: copy takes two of one shape and dtype ({}, {})", name_,
+    return fmt::format("{}: copy takes tensors of one shape and dtype, got {} and {}", name_,
                        to_string(from.spec()), to_string(into.spec()));
   };
   require_usable(from);
@@ -51,8 +65,7 @@ RawTensor Client::contiguous(const RawTensor& x) const {
 }
 
 void Client::require_usable(const RawTensor& x) const {
-  if (x.buffer == nullptr || x.runtime != runtime_)
-    throw DeviceError(fmt::format("{}: a tensor is an empty handle, or of another device", name_));
+  require_on(name_, x, *runtime_);
   dispatch::require_inside([&] { return name_; }, x);
 }
 
@@ -103,11 +116,9 @@ void Client::launch(const KernelSource& source, const std::array<std::uint32_t, 
   }
   std::vector<Binding> bindings;
   for (const RawTensor& t : buffers) {
-    if (t.buffer == nullptr || t.runtime != runtime_) {
-      throw DeviceError(
-          fmt::format("{}: {}: a buffer is empty or of another device", name_, rendered.name));
-    }
-    dispatch::require_inside([&] { return fmt::format("{}: {}", name_, rendered.name); }, t);
+    const std::string who = fmt::format("{}: {}", name_, rendered.name);
+    require_on(who, t, *runtime_);
+    dispatch::require_inside([&] { return who; }, t);
     bindings.push_back({t.buffer});
   }
   CompiledKernelPtr kernel;

@@ -19,7 +19,7 @@ using Languages = unsigned;
 constexpr Languages bit(Language language) { return 1U << static_cast<unsigned>(language); }
 constexpr Languages any = ~0U;
 
-/// What kernel rules answered on one runtime, by all that they were asked with.
+/// The answers of kernel rules on one runtime, by everything that they depend on.
 class AnsweredLanguages : public RuntimeExtension {
  public:
   explicit AnsweredLanguages(Runtime&) {}
@@ -32,7 +32,7 @@ class AnsweredLanguages : public RuntimeExtension {
       if (const auto at = answers_.find(spelled); at != answers_.end()) return at->second;
     }
     std::string key = spelled;
-    const Languages answer = ask();  // outside the lock: a rule may take its time
+    const Languages answer = ask();  // outside the lock: a rule may take long
     if (answer == any) return any;
     const std::lock_guard lock(mutex_);
     if (answers_.size() >= KernelCache::max_entries) answers_.clear();
@@ -45,7 +45,7 @@ class AnsweredLanguages : public RuntimeExtension {
   std::unordered_map<std::string, Languages> answers_;
 };
 
-/// `any` where the rule throws: the operation says why when it runs.
+/// `any` if the rule throws: the operation throws the same when it runs.
 Languages ask(const Backend& backend, const OpTable& table, const void* op, const Limits* limits,
               std::span<const Described> inputs, std::span<const TensorSpec> out) {
   Languages all = 0;
@@ -58,7 +58,7 @@ Languages ask(const Backend& backend, const OpTable& table, const void* op, cons
   return all;
 }
 
-/// "WGSL or SPIR-V", each once.
+/// "WGSL or SPIR-V"; names each language once.
 std::string listed(std::span<const Language> languages, std::string_view word) {
   std::vector<std::string_view> names;
   for (const Language language : languages) {

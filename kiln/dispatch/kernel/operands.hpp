@@ -11,7 +11,7 @@
 
 namespace kiln::dispatch {
 
-/// The name of operand number `i`. Throws Error where there are fewer names.
+/// The name of operand number `i`. Throws Error if there are fewer names.
 inline std::string_view name_of(std::span<const std::string_view> names, std::size_t i) {
   if (i < names.size()) return names[i];
   throw Error("operand number " + std::to_string(i) + " has no name: the operation names " +
@@ -27,7 +27,7 @@ inline std::vector<Operand> operands(std::span<const std::string_view> names,
   return out;
 }
 
-/// Dense ones of which the specs are known.
+/// Operands of these specs, dense.
 inline std::vector<Operand> operands(std::span<const std::string_view> names,
                                      std::span<const TensorSpec> specs) {
   std::vector<Operand> out;
@@ -36,8 +36,9 @@ inline std::vector<Operand> operands(std::span<const std::string_view> names,
   return out;
 }
 
-/// Appends to a key all that a rule which sees no Param is asked with: the operation with its
-/// attributes, the operands, the results. `Tensor` has a dtype and a layout.
+/// Appends to a key everything on which the answer of a kernel rule depends: the operation with its
+/// attributes, the operands and the results. Params are left out. `Tensor` has a dtype and a
+/// layout.
 template <class Tensor>
 void append_call(std::string& key, const OpTable& table, const void* op,
                  std::span<const Tensor> inputs, std::span<const TensorSpec> out) {

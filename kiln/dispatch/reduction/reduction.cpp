@@ -12,7 +12,7 @@ namespace kiln::dispatch {
 namespace {
 
 void require_counts(const ReductionCall& call, std::size_t inputs) {
-  (void)call.shape.elements();  // throws where the joined axes would overflow
+  (void)call.shape.elements();  // throws if the joined axes would overflow
   const std::size_t takes = call.before ? static_cast<std::size_t>(call.before->inputs) : 1;
   const std::size_t params = call.before ? static_cast<std::size_t>(call.before->params) : 0;
   if (takes == inputs && params == call.params.size()) return;

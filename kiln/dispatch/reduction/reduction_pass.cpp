@@ -16,7 +16,7 @@ namespace {
 constexpr std::int64_t any_splits = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t wanted_threads = 1 << 18;  // what fills a large GPU
 
-/// The innermost step that moves at all; the largest number where none does.
+/// The innermost step that is not 0; the largest number if there is none.
 std::int64_t inner_stride(std::span<const std::int64_t> strides) {
   for (std::size_t axis = strides.size(); axis-- > 0;) {
     if (strides[axis] != 0) return strides[axis];
@@ -24,7 +24,7 @@ std::int64_t inner_stride(std::span<const std::int64_t> strides) {
   return std::numeric_limits<std::int64_t>::max();
 }
 
-/// Elements that differ along the axes.
+/// How many different elements the axes reach.
 std::int64_t distinct(const CoalescedAxes& axes, std::size_t operand) {
   std::int64_t n = 1;
   for (std::size_t axis = 0; axis < axes.rank; ++axis)
@@ -55,12 +55,12 @@ bool reads_quads(const ReductionPass& pass, std::size_t operand) {
          std::ranges::all_of(pass.kept.of(operand), aligned);
 }
 
-/// How the operand is reached with steps of `width` elements, or nothing where
-/// it cannot be.
+/// How the operand is reached with steps of `width` elements. Nothing if it cannot
+/// be.
 std::optional<Reach> reach_of(const ReductionPass& pass, std::size_t operand, int width) {
   const auto reduced = pass.reduced.of(operand);
   const bool fixed = std::ranges::all_of(reduced, [](std::int64_t stride) { return stride == 0; });
-  // Where nothing is reduced there may be nothing to read.
+  // If nothing is reduced, there may be nothing to read.
   if (fixed && pass.reduced.count() > 0) return Reach::fixed;
   if (width == 1) return Reach::strided;
   if (reduced.back() == 0) return Reach::repeat;
@@ -82,8 +82,8 @@ bool take_steps(ReductionPass& pass, int width) {
   return true;
 }
 
-/// Lanes enough that each takes about four steps; several teams to a workgroup
-/// where that still leaves every part of the GPU busy.
+/// Enough lanes that each takes about four steps. A workgroup has several teams if
+/// that still keeps every part of the GPU busy.
 void choose_team(ReductionPass& pass, std::uint32_t most) {
   std::uint32_t lanes = std::min(8U, most);
   while (lanes * 2 <= most && std::int64_t{lanes} * 4 * pass.width < pass.chunk) lanes *= 2;
@@ -92,9 +92,8 @@ void choose_team(ReductionPass& pass, std::uint32_t most) {
   pass.workgroup = many ? most : std::max(lanes, std::min(64U, most));
 }
 
-/// Throws UnsupportedError where the adapter would end a thread's loops before
-/// their end. With parts that cannot happen; an index of a maximum is found in
-/// one.
+/// Throws UnsupportedError if the adapter would cut a thread's loops short. That
+/// cannot happen with parts, but the index of an extreme is found in one pass.
 void require_rounds(const ReductionPass& pass, const Limits& limits) {
   const std::int64_t lanes = pass.variant == Variant::rows ? pass.lanes : 1;
   const std::int64_t rounds = pass.chunk / (lanes * pass.width * 4) + 64;  // and what comes after
@@ -106,14 +105,13 @@ void require_rounds(const ReductionPass& pass, const Limits& limits) {
                   pass.op, pass.reduced.count(), rounds, limits.loop_rounds));
 }
 
-/// Rows where the reduced elements lie next to each other, columns where the
-/// kept ones do; split (up to `most_splits`) where that alone gives too few
-/// threads to fill a GPU.
+/// Rows if the reduced elements lie next to each other, columns if the kept ones
+/// do. Split, up to `most_splits`, if there are too few threads to fill a GPU.
 void choose(ReductionPass& pass, std::int64_t most_splits, const Limits& limits) {
   const std::int64_t outputs = pass.kept.count();
   const std::int64_t count = pass.reduced.count();
-  // Many threads a row keep loops short, where a column may not be split: see
-  // Limits::loop_rounds.
+  // With many threads for each row loops stay short, if a column may not be split;
+  // see Limits::loop_rounds.
   const bool long_loop = most_splits == 1 && count > 32768;
   const bool rows = long_loop || (lies_in_rows(pass) && (count > 32 || outputs < 1024));
   pass.variant = rows ? Variant::rows : Variant::columns;

@@ -24,8 +24,7 @@ enum class Variant : std::uint8_t {
   columns,  ///< each thread does, alone
 };
 
-/// One launch of a reduction, but for how its text is written and what its
-/// store does then.
+/// One launch of a reduction, without its text and the epilogue of its store.
 struct ReductionPass {
   std::string_view op;
   Combine combine = Combine::sum;
@@ -40,19 +39,19 @@ struct ReductionPass {
   std::vector<RawTensor> outputs;
   CoalescedAxes kept;
   CoalescedAxes reduced;
-  std::vector<Reach> reach;  ///< one an input
+  std::vector<Reach> reach;  ///< one for each input
   std::int64_t splits = 1;   ///< parts that an output's elements are combined in
   std::int64_t chunk = 0;    ///< elements of one part
   std::uint32_t workgroup = 256;
   std::uint32_t lanes = 256;  ///< of a team; divides `workgroup`
 };
 
-/// The pass over all inputs as they are; `outputs` are still missing. Where
-/// `splits` is more than 1 it leaves parts, and a second one follows. Throws
-/// UnsupportedError where the adapter's loops are too short for it.
+/// The pass over all inputs; `outputs` are still missing. If `splits` is more than
+/// 1, it leaves parts, and a second pass follows. Throws UnsupportedError if the
+/// adapter would cut its loops short.
 ReductionPass first_pass(const ReductionCall& call, std::span<const RawTensor> inputs,
                          const Limits& limits);
-/// What such a first pass leaves.
+/// The parts that such a first pass leaves.
 TensorSpec parts_of(const ReductionPass& pass);
 /// The pass over the parts that `first` left in its one output.
 ReductionPass second_pass(const ReductionPass& first, double scale, const Limits& limits);

@@ -5,7 +5,7 @@
 namespace kiln::dispatch::wgsl {
 namespace {
 
-/// What every WebGPU adapter has.
+/// The limits that every WebGPU adapter has.
 constexpr Limits promised{.buffer_bytes = std::uint64_t{256} << 20,
                           .binding_bytes = std::uint64_t{128} << 20,
                           .storage_buffers = 8,

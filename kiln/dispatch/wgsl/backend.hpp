@@ -3,11 +3,11 @@
 
 namespace kiln::dispatch::wgsl {
 
-/// Of runtimes that compile WGSL, or SPIR-V: kernels are generated, or made ready from a rule's
-/// source.
+/// The backend of runtimes that compile WGSL or SPIR-V. Kernels are generated, or made ready from a
+/// rule's source.
 extern const Backend backend;
 
-// What it is made of; see Backend.
+// The functions of the table; see Backend.
 void run_elementwise(Runtime& runtime, const ElementwiseWork& work);
 void run_reduction(const std::shared_ptr<Runtime>& runtime, const ReductionCall& call,
                    std::span<const RawTensor> inputs, const TensorSpec& out,

@@ -8,7 +8,7 @@ std::string coordinates(std::string_view index, std::string_view prefix, std::si
   std::string rest(index);
   for (std::size_t axis = rank; axis-- > outermost;) {
     const std::string size = fmt::format("params.{}d{}", prefix, axis);
-    // Nothing is left outside of the first axis.
+    // The first axis takes everything that is left.
     text += fmt::format("  let {}c{} = {}{};\n", prefix, axis, rest,
                         axis == 0 ? std::string() : " % " + size);
     if (axis == outermost) break;

@@ -1,6 +1,6 @@
 #pragma once
-/// How generated text finds elements: by coordinates along axes, made of a number. Names begin with
-/// a prefix: sizes are `params.PREFIXd1`, the steps of operand 0 `params.PREFIXs0_1`, coordinates
+/// How generated text finds elements: it splits a number into coordinates along axes. Names begin
+/// with a prefix. Sizes are `params.PREFIXd1`, steps of operand 0 `params.PREFIXs0_1`, coordinates
 /// PREFIXc1.
 #include <fmt/format.h>
 
@@ -12,12 +12,11 @@
 namespace kiln::dispatch::wgsl {
 
 /// Statements that split the number `index` into coordinates along the axes from `outermost` on.
-/// They take the sizes of the axes behind the first, and that of `outermost` itself where it is not
-/// the first.
+/// They use the sizes of these axes, except that of the first axis of all.
 std::string coordinates(std::string_view index, std::string_view prefix, std::size_t rank,
                         std::size_t outermost = 0);
 
-/// The step that coordinate `axis` makes in an operand, as the end of a sum.
+/// The text that adds the step of coordinate `axis` in an operand to a sum.
 std::string step(std::string_view prefix, std::size_t operand, std::size_t axis);
 
 /// Calls sink(name, number) for the sizes that coordinates() takes. `name` is a function, so that
@@ -29,7 +28,7 @@ void each_size(std::string_view prefix, const CoalescedAxes& axes, std::size_t o
     sink([=] { return fmt::format("{}d{}", prefix, axis); }, axes.sizes[axis]);
 }
 
-/// The same for the steps of one operand, along the axes where needed(axis).
+/// The same for the steps of one operand along the axes for which needed(axis) is true.
 template <class Needed, class Sink>
 void each_step(std::string_view prefix, const CoalescedAxes& axes, std::size_t operand,
                Needed needed, Sink sink) {

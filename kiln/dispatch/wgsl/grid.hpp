@@ -7,9 +7,8 @@
 
 namespace kiln::dispatch::wgsl {
 
-/// A grid of at least `groups` workgroups. It is folded along y if there are more than the adapter
-/// takes along x. A kernel counts them as `group.y * groups.x + group.x` and returns early in the
-/// surplus.
+/// A grid of at least `groups` workgroups. It is folded along y if the adapter takes fewer along x.
+/// A kernel numbers them `group.y * groups.x + group.x`; surplus workgroups return at once.
 inline std::array<std::uint32_t, 3> folded_grid(std::int64_t groups, const Limits& limits) {
   const std::int64_t most = limits.workgroups;
   return {static_cast<std::uint32_t>(std::min(groups, most)),

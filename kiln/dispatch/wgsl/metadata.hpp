@@ -17,21 +17,22 @@
 
 namespace kiln::dispatch::wgsl {
 
-/// The block of 32-bit numbers that a kernel gets with each launch: its WGSL struct `params`, and
-/// the values. It is passed as immediates if the adapter takes that many bytes, else in a uniform
-/// ring. All members are numbers: immediates may not be arrays, and in a uniform block an array
-/// has steps of 16 bytes.
+/// The block of 32-bit numbers that a kernel gets with each launch: the WGSL struct `params` and
+/// its values. It is passed as immediates if the adapter takes that many bytes, else in a uniform
+/// ring. All members are numbers: immediates may not hold arrays, and the elements of an array in a
+/// uniform block lie 16 bytes apart.
 class Metadata {
  public:
-  /// Adds a member and gives the word it occupies.
+  /// Adds a member, and gives the number of its word.
   std::size_t add(std::string_view name, std::string_view type, std::uint32_t word);
-  /// Adds words reached by number, not by name; gives the number of the first.
+  /// Adds words without names of their own, and gives the number of the first.
   std::size_t add_words(std::span<const std::int64_t> words);
   /// Adds `kiln_zero`, the last word, if one of the helpers that the kernel calls reads it.
   void add_zero_for(const std::set<std::string>& helpers);
-  /// A WGSL expression for word `index` of those added by add_words.
+  /// A WGSL expression for word `index` among those of add_words.
   [[nodiscard]] static std::string word(std::size_t index);
-  /// One for word `first + d` of `count`, where `d` is a u32 of the kernel's; 0 if there are none.
+  /// A WGSL expression for word `first + d` of `count`, where `d` is a u32 of the kernel; 0 if
+  /// `count` is 0.
   [[nodiscard]] static std::string word_at(std::size_t first, std::size_t count,
                                            std::string_view d);
 

@@ -11,9 +11,9 @@
 
 namespace kiln::dispatch::wgsl {
 
-/// How a store finds elements of operands that broadcast to its result, from the number `index`
-/// that the stored element has in the dense result. Sizes, strides and offsets are numbers of the
-/// launch: the text depends on append_key alone.
+/// How a store finds elements of operands that broadcast to its result. It starts from the number
+/// `index` of the stored element in the dense result. Sizes, strides and offsets are numbers of the
+/// launch, so the text depends only on what append_key adds.
 class Reads {
  public:
   /// Names in the text begin with `prefix`. Throws ShapeError if a layout does not broadcast to
@@ -32,14 +32,14 @@ class Reads {
   template <class Sink>
   void each_number(Sink sink) const;
 
-  /// Whether four results, from an index that divides by four on, lie in one row of every operand.
+  /// Whether any four results that begin at a multiple of four lie in one row of every operand.
   [[nodiscard]] bool by_four() const { return view_.width == 4; }
   /// How operand i is read.
   [[nodiscard]] Access4 access(std::size_t i) const { return view_.access[i]; }
   /// Whether operand i's elements for four such results are one aligned vec4.
   [[nodiscard]] bool is_quad(std::size_t i) const { return dispatch::is_quad(view_.access[i]); }
-  /// Statements that positions rely on. There is no division where every operand is as dense as the
-  /// result, or one element.
+  /// Statements that compute the coordinates which positions use. They divide only if an operand is
+  /// neither as dense as the result nor a single element.
   [[nodiscard]] std::string coordinates() const;
   /// A u32 expression: where operand i's element for result `index + lane` is. `lane` above 0 only
   /// by_four; another name than "index" only where no position relies on coordinates.
@@ -47,12 +47,12 @@ class Reads {
                                      std::string_view index = "index") const;
 
  private:
-  /// Whether finding operand i's element takes the coordinate along `axis`.
+  /// Whether the position of operand i's element depends on the coordinate along `axis`.
   [[nodiscard]] bool steps(std::size_t i, std::size_t axis) const;
 
   std::string prefix_;
   CoalescedView view_;
-  std::size_t outermost_ = 0;  ///< axis that a coordinate is needed of; the rank if of none
+  std::size_t outermost_ = 0;  ///< the first axis whose coordinate is needed; the rank if none is
 };
 
 template <class Sink>

@@ -19,8 +19,8 @@ Reads reads_of(const FusedEpilogue& epilogue, const Shape& shape) {
   return {"kiln_f_", shape, layouts};
 }
 
-/// fused(own(value, operands...), inputs...), with what the own one gives rounded to the
-/// dtype of `dtypes[0]`, as it would be in memory.
+/// fused(own(value, operands...), inputs...). The result of the own epilogue is rounded to
+/// `dtypes[0]`, as if it had been stored.
 BodyPtr compose(std::string_view op, const Body& own, const FusedEpilogue& fused,
                 std::span<const DType> dtypes) {
   Composer composer;

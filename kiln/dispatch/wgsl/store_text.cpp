@@ -105,7 +105,7 @@ class Writer {
     });
   }
 
-  /// The value that is finished, as loading it again would give it.
+  /// The value before the body, as a load would give it.
   std::string as_stored(std::string_view value) const {
     return wgsl_rounded(*store_.value, wgsl_load(*store_.value, value), helpers_);
   }

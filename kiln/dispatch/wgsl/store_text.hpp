@@ -24,12 +24,12 @@ struct StoredArray {
 std::string declare_array(KernelId& id, std::uint32_t group, std::uint32_t binding, Access access,
                           const StoredArray& array);
 
-/// What a kernel begins with that has those declarations: `enable f16; ` where they name the type.
+/// The begin of a kernel with those declarations: `enable f16; ` if they name the type.
 std::string enable_f16(std::string_view declarations);
 
-/// `fn NAME(index: u32, value: T)`, which stores one element, T being the array's storage type;
-/// with `four` also `fn NAME4(index: u32, value: vec4<T>)` for four neighbours. In an array of vec4
-/// their index divides by four.
+/// `fn NAME(index: u32, value: T)`, which stores one element; T is the array's storage type. With
+/// `four` also `fn NAME4(index: u32, value: vec4<T>)`, which stores four adjacent elements. In an
+/// array of vec4 the index must be a multiple of four.
 std::string plain_store(std::string_view name, const StoredArray& array, bool four);
 
 /// How often one call of NAME4 stores four neighbours. All loads come before the first store, so
@@ -40,14 +40,14 @@ struct StoreSteps {
   std::string_view end{};   ///< a u32 expression: how many elements there are
 };
 
-/// A store that computes what it stores.
+/// A store that applies a body to the value before it writes.
 struct ComputedStore {
-  std::string_view op;         ///< begins what is thrown
+  std::string_view op;         ///< what errors begin with
   std::string name;            ///< of the function
   std::optional<DType> value;  ///< what a kernel hands over; none where there is none before it
   const Body& body;            ///< of the value, then of one element of each operand
   const BodyTypes& types;
-  std::string_view param_prefix;  ///< with a slot's number behind it: that run-time scalar
+  std::string_view param_prefix;  ///< with a slot's number after it: that run-time scalar
   std::vector<StoredArray> operands;
   /// Of the operands: of the first few, then of the next. Behind them may come the results'
   /// places; else results are dense.

@@ -16,7 +16,7 @@ class IntoElementwise : Pass {
   }
 
  private:
-  /// Takes one producer into `consumer`, if there is one that may be.
+  /// Fuses one producer into `consumer`, if there is one that may be fused.
   bool absorb_one(std::int32_t consumer) {
     const auto* to = std::get_if<Elementwise>(&node(consumer).work);
     if (to == nullptr) return false;

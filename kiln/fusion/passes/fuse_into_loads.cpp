@@ -6,7 +6,8 @@
 namespace kiln::fusion {
 namespace {
 
-// A cheap body may be computed for every element it is broadcast to; a dear one only for few.
+// A cheap body may be computed for every element that it is broadcast to, an expensive one only for
+// few.
 constexpr int cheap_nodes = 16;
 constexpr std::int64_t few_elements = 1 << 16;
 constexpr std::size_t most_readers = 4;
@@ -25,7 +26,7 @@ class IntoLoads : Pass {
   }
 
  private:
-  /// Has every reader of `value` compute it, so that nobody stores it.
+  /// Lets every reader of `value` compute it, so that it is never stored.
   void move_into_readers(std::int32_t value) {
     const std::int32_t producer = links.producer(value);
     const std::vector<std::int32_t> readers = links.consumers(value);
@@ -46,7 +47,8 @@ class IntoLoads : Pass {
     forget(producer, value);
   }
 
-  /// Reading the producer's inputs once a reader moves no more bytes than storing `value` would.
+  /// Whether it moves no more bytes if each reader reads the producer's inputs than if `value` is
+  /// stored.
   bool worth_it(const Node& producer, std::int32_t value, std::size_t readers) const {
     const auto& body = *std::get<Elementwise>(producer.work).body.body;
     const auto root =
@@ -64,7 +66,7 @@ class IntoLoads : Pass {
     return n * in <= (n + 1) * out + saved;
   }
 
-  /// The reader as it is when it computes `value` itself; nothing where it cannot.
+  /// The reader changed so that it computes `value` itself. Nothing if it cannot.
   std::optional<Node> rebuilt(std::int32_t reader, std::int32_t producer, std::int32_t value) {
     Node out = node(reader);
     out.records = joined(node(producer).records, out.records);
@@ -91,8 +93,8 @@ class IntoLoads : Pass {
     return within(limits, out, work->before) ? std::optional(std::move(out)) : std::nullopt;
   }
 
-  /// `body` over `in`, where what makes `value` is put in place of reading it. A null body is its
-  /// one input itself.
+  /// `body` over `in`, in which reads of `value` are replaced by what makes it. A null body stands
+  /// for its one input.
   std::optional<BodyBuilder::Built> computing(const std::vector<Use>& in, std::int32_t producer,
                                               std::int32_t value, const BoundBody& body,
                                               const std::vector<DType>& out) {
@@ -110,7 +112,7 @@ class IntoLoads : Pass {
     return builder.finish(body.body == nullptr ? arguments : builder.add(body, arguments, out));
   }
 
-  /// `value` as it is seen through `view`, computed in the builder's body.
+  /// `value` seen through `view`, computed in the builder's body.
   std::optional<std::int32_t> inside(BodyBuilder& builder, const Node& producer, std::int32_t value,
                                      const Layout& view) {
     const auto& work = std::get<Elementwise>(producer.work);
@@ -129,7 +131,7 @@ class IntoLoads : Pass {
                                             producer.out.begin())];
   }
 
-  /// Takes `value` away from what the producer stores.
+  /// Removes `value` from the results of the producer.
   void forget(std::int32_t producer, std::int32_t value) {
     links.unlink(graph, producer);
     Node& n = node(producer);

@@ -6,11 +6,11 @@
 namespace kiln::fusion {
 namespace {
 
-/// A node whose store an elementwise consumer may go into.
+/// A node whose store may take an elementwise consumer.
 struct Store {
   std::vector<TensorSpec> results;  ///< before the epilogue
   NodeEpilogue* epilogue = nullptr;
-  int buffers = 0;  ///< bound for what comes before the epilogue, results left out
+  int buffers = 0;  ///< that it binds without its epilogue and its results
 };
 
 class IntoStores : Pass {
@@ -37,7 +37,7 @@ class IntoStores : Pass {
     return Store{call->results, &call->epilogue, call->buffers - 1};
   }
 
-  /// How many of the node's uses are not the epilogue's.
+  /// How many of the node's uses do not belong to the epilogue.
   std::size_t inputs_before(std::int32_t n) {
     const auto* reduce = std::get_if<Reduce>(&node(n).work);
     const NodeEpilogue& epilogue =
@@ -45,11 +45,11 @@ class IntoStores : Pass {
     return epilogue.body.body == nullptr ? node(n).in.size() : epilogue.first;
   }
 
-  /// Puts the elementwise node `consumer` into the store of a node it reads, if one takes it.
+  /// Puts the elementwise node `consumer` into the store of a node that it reads, if one takes it.
   bool give_away(std::int32_t consumer) {
     const auto* work = std::get_if<Elementwise>(&node(consumer).work);
     if (work == nullptr || node(consumer).out.empty()) return false;
-    // The last producer first: the others' results are there when it stores.
+    // The last producer first: when it stores, the results of the others are there.
     std::vector<std::int32_t> producers;
     for (const Use& use : node(consumer).in) {
       if (const std::int32_t p = links.producer(use.value); p >= 0) producers.push_back(p);

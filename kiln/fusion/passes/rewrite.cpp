@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t gap = std::int64_t{1} << 40;  // between the places of two nodes
 
-/// How far along each axis of a dense tensor `offset` lies.
+/// The coordinates of `offset` in a dense tensor.
 std::array<std::int64_t, max_rank> coordinates(const Layout& dense, std::int64_t offset) {
   std::array<std::int64_t, max_rank> out{};
   for (int axis = 0; axis < dense.shape.rank(); ++axis) {
@@ -102,7 +102,7 @@ void Links::unlink(const Graph& graph, std::int32_t node) {
 }
 
 bool Links::detour(const Graph& graph, std::int32_t from, std::int32_t to) {
-  constexpr int most = 256;  // readers to look at: planning takes as long an operation in any graph
+  constexpr int most = 256;  // readers to look at, so that planning stays linear in the graph
   int left = most;
   ++stamp_;
   between_.clear();
@@ -122,7 +122,8 @@ bool Links::detour(const Graph& graph, std::int32_t from, std::int32_t to) {
 }
 
 void Links::joined(std::int32_t from, std::int32_t to, std::int32_t kept) {
-  // The two are where `to` was: all that they read is there. What hangs on `from` comes behind.
+  // Both now stand at the place of `to`, after everything that they read. What depends on `from`
+  // comes later.
   const std::int64_t place = places_[at(to)];
   by_place_.erase(places_[at(from)]);
   by_place_[place] = kept;
@@ -225,7 +226,7 @@ BodyBuilder::Built BodyBuilder::finish(std::span<const std::int32_t> roots) cons
   const bool value_read = has_value_ && inputs_read[0] != 0;
   if (param_count == params_.size() && input_count == uses_.size() + (value_read ? 1 : 0))
     return {{whole, params_}, uses_};
-  // What nothing reads leaves the lists of inputs and params.
+  // Inputs and params that nothing reads are dropped.
   Built built;
   Composer compact;
   std::vector<std::int32_t> in;
@@ -338,7 +339,7 @@ Graph settle_order(Graph graph) {
   const auto place = [&](std::size_t n) {
     return std::pair(graph.nodes[n].records.back(), static_cast<std::int32_t>(n));
   };
-  // For each value that one reads, so once a reader and value on both sides.
+  // Each value that a node reads once, as consumers() has each reader once.
   const auto each_value = [](const Node& node, auto call) {
     for (auto use = node.in.begin(); use != node.in.end(); ++use) {
       if (std::ranges::find(node.in.begin(), use, use->value, &Use::value) == use) call(use->value);
@@ -354,14 +355,14 @@ Graph settle_order(Graph graph) {
     ready.pop();
     for (const std::int32_t value : graph.nodes[at(n)].out) {
       for (const std::int32_t reader : links.consumers(value)) {
-        // One whose results nobody reads any more, since fused bodies do not, is left out.
+        // A node whose results nobody reads any more, because bodies were fused, is left out.
         if (--waits[at(reader)] == 0 && !graph.nodes[at(reader)].out.empty())
           ready.push(place(at(reader)));
       }
     }
     ordered.push_back(std::move(graph.nodes[at(n)]));
   }
-  // Nor is what made only their inputs.
+  // So are nodes that made only inputs of those.
   std::vector<char> needed;
   for (const ValueInfo& value : graph.values) needed.push_back(value.held ? 1 : 0);
   for (Node& node : std::views::reverse(ordered)) {

@@ -10,15 +10,14 @@
 
 namespace kiln::fusion {
 
-/// The layout that reads `inner` as `view` reads a dense tensor of inner's shape; nothing if no
-/// strides express it.
+/// The layout that reads `inner` as `view` reads a dense tensor of inner's shape. Nothing if
+/// strides cannot express it.
 std::optional<Layout> seen_through(const Layout& inner, const Layout& view);
 
-/// Whether `use` reads its value element by element in the order of storage. The shape may be
-/// another one.
+/// Whether `use` reads all elements of its value in the order of storage. The shape may differ.
 bool reads_in_order(const Graph& graph, const Use& use);
 
-/// Whether `reader` reads everything that `maker` makes for it in order.
+/// Whether `reader` reads in order everything that it reads from `maker`.
 bool reads_in_order(const Graph& graph, const Node& reader, const Node& maker);
 
 /// The producer and the readers of each value of a graph.
@@ -56,24 +55,24 @@ class Links {
   // nodes that lie between them.
   std::vector<std::int64_t> places_;
   std::map<std::int64_t, std::int32_t> by_place_;
-  // What the last detour() met on its way.
+  // The nodes that the last detour() met.
   std::vector<std::int32_t> between_;
   std::vector<std::uint32_t> seen_;
   std::uint32_t stamp_ = 0;
 };
 
-/// Makes one body of several. Equal uses are one input, equal scalars of one dtype one param.
+/// Makes one body of several. Equal uses become one input, equal scalars of one dtype one param.
 class BodyBuilder {
  public:
   explicit BodyBuilder(const Graph& graph) : graph_(graph) {}
 
   /// The input that reads `use`.
   std::int32_t input(const Use& use);
-  /// The same under another shape of as many elements; nothing if that needs a copy.
+  /// The same under another shape with as many elements. Nothing if that needs a copy.
   std::optional<std::int32_t> input(const Use& use, const Shape& shape);
-  /// An input of dtype `dtype` that is no use: slot 0 of an epilogue. Must come first.
+  /// An input of dtype `dtype` that reads nothing: slot 0 of an epilogue. It must come first.
   std::int32_t value(DType dtype);
-  /// Copies a body in: `in[i]` is what its input i becomes; results have the dtypes `out`.
+  /// Copies a body in. Its input i becomes `in[i]`. Its results have the dtypes `out`.
   std::vector<std::int32_t> add(const BoundBody& body, std::span<const std::int32_t> in,
                                 std::span<const DType> out);
 
@@ -83,7 +82,7 @@ class BodyBuilder {
     std::vector<Use> in;
   };
   [[nodiscard]] Built finish(std::span<const std::int32_t> roots) const;
-  /// Expressions so far.
+  /// How many expressions it has so far.
   [[nodiscard]] int size() const { return composer_.size(); }
 
  private:
@@ -104,7 +103,7 @@ struct Joined {
   std::vector<std::int32_t> out;    ///< values that somebody besides the two needs
   std::vector<std::int32_t> roots;  ///< their nodes
 };
-/// Nothing if an input of the consumer would need a copy to have that shape.
+/// Appends it. Nothing if an input of the consumer would need a copy to have that shape.
 std::optional<Joined> join(const Graph& graph, const Links& links, BodyBuilder& builder,
                            std::int32_t producer, std::span<const std::int32_t> made,
                            std::int32_t consumer, const Shape& shape);
@@ -116,14 +115,14 @@ std::vector<DType> dtypes_of(const Graph& graph, std::span<const std::int32_t> v
 std::vector<std::int32_t> joined(const std::vector<std::int32_t>& a,
                                  const std::vector<std::int32_t>& b);
 
-/// Whether one launch may bind everything that `producer` and `consumer` read and write. This is
-/// quick, and asked before their bodies are merged.
+/// Whether one launch may bind everything that `producer` and `consumer` read and write. This is a
+/// quick test before their bodies are merged.
 bool may_bind(const Graph& graph, const Links& links, const FusionLimits& limits,
               std::int32_t producer, std::int32_t consumer);
 
 /// Whether one launch may have `body`.
 bool within(const FusionLimits& limits, const BoundBody& body);
-/// Whether `node` may bind its operands besides.
+/// Whether `node` may bind its operands, too.
 bool within(const FusionLimits& limits, const Node& node, const BoundBody& body);
 
 /// Drops nodes whose results nobody needs, and sorts the others: producers before consumers,

@@ -30,7 +30,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   let bits = threefry(vec2<u32>(i, 0u), vec2<u32>(params.seed_low, params.seed_high));
   let u = unit(bits.x);
   let v = unit(bits.y);
-  // Halves: a sum of both may be out of range where the result is not.
+  // In halves, because the sum of both may be out of range even if the result is not.
   let half = params.offset * 0.5f + params.scale * ({{ sample }});
   store_out(i, Elem(min(max(half + half, params.least), params.most)));
 }

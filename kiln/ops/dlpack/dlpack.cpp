@@ -16,7 +16,7 @@
 namespace kiln {
 namespace {
 
-/// What an exported tensor lives in.
+/// The memory of an exported tensor.
 struct Export {
   BufferPtr buffer;
   std::array<std::int64_t, max_rank> sizes{};
@@ -61,9 +61,9 @@ void require_exportable(const AnyTensor& x) {
   }
 }
 
-/// An imported tensor. Goes back to its producer when this ends.
+/// An imported tensor. It goes back to its producer when this ends.
 struct Import {
-  DLManagedTensor* managed = nullptr;  ///< null until nothing can go wrong any more
+  DLManagedTensor* managed = nullptr;  ///< null until the import has succeeded
 
   Import() = default;
   Import(const Import&) = delete;
@@ -117,7 +117,7 @@ std::string_view name_of_device(std::int32_t type) {
 }
 
 void require_host_memory(const DLDevice& device) {
-  std::int32_t type = 0;  // a newer library may send a number that the enumeration lacks
+  std::int32_t type = 0;  // a newer library may send a number that is not in the enumeration
   std::memcpy(&type, &device.device_type, sizeof(type));
   if (type == kDLCPU || type == kDLCUDAHost || type == kDLROCMHost) return;
   throw DeviceError(
@@ -184,7 +184,7 @@ std::uint64_t bytes_of(const Layout& layout, DType dtype) {
 }
 
 std::byte* data_of(const DLTensor& t, DType dtype, const Shape& shape) {
-  if (shape.elements() == 0) return nullptr;  // whatever was given: nobody reads it
+  if (shape.elements() == 0) return nullptr;  // nobody reads it
   if (t.data == nullptr) {
     throw UnsupportedError(
         fmt::format("from_dlpack: the array {} has no elements (null)", to_string(shape)));
@@ -213,7 +213,7 @@ DLManagedTensor* to_dlpack(const AnyTensor& x) {
   std::byte* data = cpu::host(*raw.runtime)->data_of("to_dlpack", raw.buffer);
   if (raw.shape().elements() != 0)
     data += raw.layout.offset * static_cast<std::int64_t>(size_of(raw.dtype));
-  // In the pointer itself, as other libraries have it: some that take it forget byte_offset.
+  // The offset goes into the pointer, because some libraries that take it forget byte_offset.
   out->managed.dl_tensor = {.data = data,
                             .device = {kDLCPU, 0},
                             .ndim = raw.shape().rank(),

@@ -32,7 +32,7 @@ void each_position(const Shape& shape, const F& f) {
   });
 }
 
-/// Where a tensor of those strides has the element, the one along `axis` left out.
+/// The offset of an element in a tensor of those strides, without the step along `axis`.
 template <class T>
 std::int64_t line_of(const cpu::Strided<T>& x, const std::array<std::int64_t, max_rank>& at,
                      int axis) {
@@ -42,7 +42,7 @@ std::int64_t line_of(const cpu::Strided<T>& x, const std::array<std::int64_t, ma
   return offset;
 }
 
-/// Indices as words: a negative one is a large one.
+/// Indices as words. A negative index becomes a large one.
 cpu::Strided<const std::uint32_t> words(const cpu::Input& index) {
   if (index.dtype() == DType::u32) return index.strided<std::uint32_t>();
   const auto x = index.strided<std::int32_t>();
@@ -83,7 +83,7 @@ struct GatherBackward {
             .trusted = true,
             .rounds = out.rank() + grad.dim(axis)};
   }
-  /// As the shader does it: each element looks through all picks along its line.
+  /// As in the shader: each element looks through all picks along its line.
   void cpu_kernel(const cpu::Input& grad, const cpu::Input& index, const cpu::Output& out) const {
     cpu::with_float(out.dtype(), [&](auto element) {
       using T = decltype(element);
@@ -107,10 +107,11 @@ struct GatherBackward {
   }
 };
 
-constexpr std::int64_t part = 32768;  // of the picks: half of the rounds a thread's loops may take
+constexpr std::int64_t part =
+    32768;  // picks in a part: half of the rounds that a thread's loops may take
 
-/// The gradient of x, of `shape`; in parts and in f32 where the adapter would end a loop over all
-/// picks.
+/// The gradient of x, of `shape`. If the adapter would end a loop over all picks, it is computed in
+/// parts, which are added in f32.
 AnyTensor scatter(const Shape& shape, int axis, const AnyTensor& grad, const AnyTensor& index) {
   const GatherBackward op{shape, axis};
   const std::int64_t picks = index.dim(axis);
@@ -146,7 +147,7 @@ struct Gather {
     return {index.shape, x.dtype};
   }
   webgpu::Launch webgpu_kernel(const Operand& x, const Operand&, const Operand& out) const {
-    // A NaN that the compiler cannot fold: WGSL refuses one in a constant.
+    // WGSL refuses a NaN in a constant, so this one must not be folded.
     const char* outside =
         is_float(x.dtype) ? "Elem(bitcast<f32>(0x7fc00000u | min(i, 0u)))" : "Elem(0)";
     return {

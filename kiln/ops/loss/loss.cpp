@@ -16,7 +16,8 @@
 namespace kiln {
 namespace {
 
-/// `right` at the label's class and `wrong` at the others; NaN all along for a label that is none.
+/// `right` at the label's class and `wrong` at the others. NaN at all classes if the label is none
+/// of them.
 Expr at_label(const Expr& index, const Expr& label, const Param& classes, const Param& nan,
               const Expr& right, const Expr& wrong) {
   return select(label < 0 || classes <= label, nan, select(index == label, right, wrong));
@@ -24,7 +25,7 @@ Expr at_label(const Expr& index, const Expr& label, const Param& classes, const 
 
 constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
-/// Each element's part of the loss: 0 but at the label.
+/// Each element's part of the loss, which is 0 except at the label.
 struct LossAtLabel {
   static constexpr std::string_view name = "cross_entropy";
   Param classes;
@@ -45,7 +46,7 @@ struct LossGradient {
   }
 };
 
-/// The sum of all elements of [N, C] over N.
+/// The sum of all elements of [N, C], divided by N.
 struct MeanOverRows {
   static constexpr std::string_view name = "mean";
   static constexpr std::array inputs = {"x"};
@@ -64,7 +65,7 @@ struct CrossEntropy {
 
   static TensorSpec output(const TensorSpec& logits, const TensorSpec& labels);
 
-  /// By comparison with the class's number and not by gathering: all of it fuses.
+  /// It compares labels with the numbers of classes instead of gathering, so that everything fuses.
   static AnyTensor reference(const AnyTensor& logits, const AnyTensor& labels) {
     const LossAtLabel at_labels{{static_cast<double>(logits.dim(1))}};
     const AnyTensor mean =

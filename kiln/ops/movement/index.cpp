@@ -6,7 +6,7 @@
 namespace kiln {
 namespace {
 
-/// What an ellipsis among `places` stands for.
+/// How many axes an ellipsis among `places` stands for.
 int left_over(const Shape& shape, std::initializer_list<Index> places) {
   int given = 0;
   int ellipses = 0;

@@ -100,7 +100,7 @@ struct BroadcastTo {
   }
 };
 
-/// What `slice` takes, put back where it was, with zeros around: the gradient of a slice.
+/// The gradient of a slice: the elements in their old places, with zeros around.
 struct SliceBackward {
   static constexpr std::string_view name = "slice_backward";
   static constexpr std::array inputs = {"grad"};
@@ -130,7 +130,7 @@ struct SliceBackward {
 };
 static_assert(Extension<SliceBackward>);
 
-/// Counted from the start and cut to the size.
+/// A begin or end counted from the start, and limited to the size.
 struct Slice {
   static constexpr std::string_view name = "slice";
   static constexpr std::array inputs = {"x"};
@@ -303,7 +303,7 @@ AnyTensor broadcast_to(const AnyTensor& x, const Shape& shape) {
 }
 
 namespace {
-/// An axis of size 1 put in at `axis`, for the operation of that name.
+/// x with an axis of size 1 at `axis`; errors begin with `op`.
 AnyTensor with_axis(std::string_view op, const AnyTensor& x, std::int64_t axis) {
   const int rank = x.rank() + 1;
   if (axis < -rank || axis >= rank) {
@@ -337,7 +337,7 @@ AnyTensor concat(std::span<const AnyTensor> tensors, Integer axis) {
   if (tensors.empty()) throw ShapeError("concat: needs at least one tensor");
   const int along = normalize_axis("concat", axis, tensors[0].shape());
   if (tensors.size() == 1) return tensors[0];
-  // Halves, so that no element is copied more than log2(n) times.
+  // By halves, so that no element is copied more than log2(n) times.
   const std::size_t half = tensors.size() / 2;
   return apply(Concat{along}, concat(tensors.first(half), axis),
                concat(tensors.subspan(half), axis));

@@ -56,7 +56,7 @@ struct RootMeanSquare {
 };
 static_assert(Extension<RootMeanSquare>);
 
-/// 1 / sqrt(x^2 + y^2), for x, y >= 0, without leaving the range of f32 on the way.
+/// 1 / sqrt(x^2 + y^2) for x, y >= 0. No step leaves the range of f32.
 struct InverseHypotenuse {
   static constexpr std::string_view name = "inverse_hypotenuse";
   Param y;
@@ -83,11 +83,11 @@ AnyTensor layer_norm(const AnyTensor& x, const AnyTensor& weight, const AnyTenso
         "layer_norm: takes x, weight and bias of one dtype, f32 or f16, got {}, {} and {}",
         to_string(x.dtype()), to_string(weight.dtype()), to_string(bias.dtype())));
   }
-  // Moving a row changes nothing. Against its first element the others are exact where they are
-  // close together, however far from 0; the rounding of their mean is made good by no later step.
-  // It is rounded as a number as large as the first element's distance from the row's mean, which
-  // is at most sqrt(N - 1) deviations: the normalised values of a row share an error of so many
-  // times 2^-24, or a few of those where the sum and 1 / N are rounded, too.
+  // To subtract a number from a row changes no result. The differences from the first element are
+  // exact if the elements are close together, even far from 0. Their mean is rounded, and no later
+  // step corrects that. It is as large as the first element's distance from the row's mean, which
+  // is at most sqrt(N - 1) deviations. So the normalised values of a row share an error of sqrt(N -
+  // 1) times 2^-24, or a few of those, since the sum and 1 / N are rounded, too.
   const AnyTensor moved = wide(x) - wide(slice(x.detach(), -1, 0, 1));
   const AnyTensor centred = moved - mean(moved, -1, true);
   const AnyTensor deviation = apply(RootMeanSquare{}, centred);

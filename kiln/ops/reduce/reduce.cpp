@@ -13,7 +13,7 @@ namespace kiln {
 
 namespace {
 
-/// Attributes all reductions share: the axes as bits, so that they are part of the key.
+/// The attributes that all reductions share. The axes are bits, so that they are part of the key.
 struct Over {
   std::uint32_t axes;
   bool keepdim;
@@ -32,7 +32,7 @@ struct Over {
     for (int axis = 0; axis < x.rank(); ++axis) n *= has(axis) ? x[axis] : 1;
     return n;
   }
-  /// A result or its gradient, with the reduced axes back as sizes of 1.
+  /// A result or its gradient, with sizes of 1 in place of the reduced axes.
   [[nodiscard]] AnyTensor kept(const AnyTensor& t, const Shape& x) const {
     return reshape(t, shape(x, true));
   }
@@ -100,7 +100,7 @@ struct IsExtreme {
   static Expr body(Expr x, Expr extreme) { return x == extreme || (is_nan(x) && is_nan(extreme)); }
 };
 
-/// What the extremes get, each an equal part; the others nothing, whatever the gradient.
+/// The gradient: each extreme gets an equal part, the other elements 0, whatever the gradient is.
 struct ShareOfExtreme {
   static constexpr std::string_view name = "share_of_extreme";
   static Expr body(Expr chosen, Expr gradient, Expr count) {
@@ -129,8 +129,8 @@ std::string_view name_of(Combine combine) {
 void require_choice(Combine combine, const Over& over, const TensorSpec& x) {
   require(name_of(combine), x, x.dtype != DType::boolean, "f32, f16, i32 or u32");
   if (over.count(x.shape) == 0) {
-    throw ShapeError(fmt::format("{}: there is nothing to choose from in {}", name_of(combine),
-                                 to_string(x.shape)));
+    throw ShapeError(fmt::format("{}: needs at least one element along the axes, got {}",
+                                 name_of(combine), to_string(x.shape)));
   }
 }
 

@@ -193,7 +193,7 @@ TEST(Reduce, OfNothing) {
   EXPECT_EQ(sum(x, 0, true).shape(), (Shape{1, 0, 3}));
   EXPECT_EQ(max(x, 0).shape(), (Shape{0, 3})) << "no output, so nothing is missing";
   EXPECT_THAT(message_of<ShapeError>([&] { (void)max(x, 1); }),
-              AllOf(HasSubstr("max"), HasSubstr("nothing"), HasSubstr("[2, 0, 3]")));
+              AllOf(HasSubstr("max: needs at least one element"), HasSubstr("[2, 0, 3]")));
   EXPECT_THROW((void)argmin(x, 1), ShapeError);
   EXPECT_THAT(values(sum(make<std::int32_t>({}, {0}))), ElementsAre(0));
 }

@@ -18,8 +18,8 @@ TensorSpec same_float(std::string_view op, const TensorSpec& x, int axis) {
   return x;
 }
 
-/// x in f32, less its largest element, which changes neither result nor gradient. Nothing to move
-/// where there is nothing.
+/// x in f32, minus its largest element, which changes neither result nor gradient. An empty x stays
+/// as it is.
 AnyTensor moved(const AnyTensor& x, int axis) {
   const AnyTensor wider = wide(x);
   return x.dim(axis) == 0 ? wider : wider - max(wider.detach(), axis, true);

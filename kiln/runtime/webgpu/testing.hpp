@@ -3,7 +3,7 @@
 
 namespace kiln::wgpu {
 
-/// For tests: loses the device as an adapter that is unplugged would. Throws DeviceError unless it
+/// For tests: makes the device lost, as if its adapter were unplugged. Throws DeviceError unless it
 /// is a webgpu device.
 void lose_device(const Device& device);
 

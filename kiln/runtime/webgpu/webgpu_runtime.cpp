@@ -109,7 +109,7 @@ void WebGpuRuntime::make_memory_free() {
   read_pool_.trim();
   {
     const std::lock_guard lock(mutex_);
-    recorder_.flush();  // what is recorded keeps its buffers
+    recorder_.flush();  // recorded work keeps its buffers
     drop_garbage();
   }
   gpu_->wait();

@@ -18,7 +18,7 @@ namespace kiln::wgpu {
 
 class WebGpuRuntime;
 
-/// Memory handed out. Goes back to the pool when it ends.
+/// Memory that is in use. It goes back to the pool when this ends.
 class WebGpuBuffer final : public Buffer {
  public:
   WebGpuBuffer(std::shared_ptr<WebGpuRuntime> runtime, GpuMemoryPtr memory);
@@ -32,9 +32,9 @@ class WebGpuBuffer final : public Buffer {
   GpuMemoryPtr memory_;
 };
 
-/// The runtime over wgpu-native. One mutex guards what is recorded; the pools and the compiled
-/// kernels have their own, so that a buffer may end anywhere and a slow compiler stops nobody
-/// else's launches.
+/// The runtime over wgpu-native. One mutex guards what is recorded. The pools and the compiled
+/// kernels have mutexes of their own: a buffer may end anywhere, and a slow compiler does not block
+/// launches of other threads.
 class WebGpuRuntime final : public Runtime {
  public:
   WebGpuRuntime(std::shared_ptr<Gpu> gpu, Language language);
@@ -64,8 +64,8 @@ class WebGpuRuntime final : public Runtime {
   std::vector<LaunchTime> launch_times() override;
   void trim() override;
 
-  /// Internal from here on.
-  /// Hands launches to the trace and waits until submitted work is done, for the process's end.
+  // From here on for this runtime alone.
+  /// For the end of the process: hands launches to the trace, and waits for submitted work.
   void finish() noexcept;
   [[nodiscard]] bool lost() const { return gpu_->reports.lost(); }
   [[nodiscard]] Gpu& gpu() { return *gpu_; }

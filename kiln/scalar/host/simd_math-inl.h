@@ -1,9 +1,9 @@
-// Elementary functions of vectors of floats, on top of Highway; compiled once per instruction set,
-// as the included file is: see kiln/scalar/host/simd_targets.hpp.
+// Elementary functions of vectors of floats, on top of Highway. They are compiled once for each
+// instruction set; see kiln/scalar/host/simd_targets.hpp.
 //
-// Each takes a tag, ScalableTag<float>, and is right for every float: a NaN gives a NaN, an
-// infinity, a signed zero and a subnormal give what the function in double precision would give,
-// rounded. Errors are in units in the last place (ULP) of the result; simd_math_test.cpp checks
+// Each takes a tag, ScalableTag<float>, and is right for every float. A NaN gives a NaN.
+// Infinities, signed zeros and subnormals give the rounded result of the function in double
+// precision. Errors are in units in the last place (ULP) of the result; simd_math_test.cpp checks
 // them.
 #if defined(KILN_SCALAR_SIMD_MATH_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef KILN_SCALAR_SIMD_MATH_INL_H_
@@ -20,7 +20,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace kiln {
 namespace HWY_NAMESPACE {
-// Named as Highway names its own functions, beside which they are used.
+// Their names follow Highway's own functions, with which they are used.
 // NOLINTBEGIN(readability-identifier-naming)
 
 namespace hn = hwy::HWY_NAMESPACE;
@@ -33,7 +33,7 @@ HWY_INLINE hn::Vec<D> Infinity(D d) {
 }
 
 #if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
-// x86's own minimum and maximum are these very expressions, in one instruction.
+// On x86 each of these expressions is one instruction.
 template <class V>
 HWY_INLINE V Lesser(V a, V b) {
   return hn::Min(a, b);
@@ -55,7 +55,7 @@ HWY_INLINE V Greater(V a, V b) {
 }
 #endif
 
-/// `x` between the two; a NaN stays one.
+/// `x` limited to the two; a NaN stays NaN.
 template <class D, class V>
 HWY_INLINE V Clamp(D d, V x, hn::TFromD<D> least, hn::TFromD<D> most) {
   return Greater(hn::Set(d, least), Lesser(hn::Set(d, most), x));
@@ -71,9 +71,9 @@ HWY_INLINE V Polynomial(D d, V x, T c, Next... next) {
   }
 }
 
-// Added to a small number, these leave no room for a fraction: the sum is rounded to the nearest
-// whole number, which stands in its lowest bits. 1.5 times the first power of two with that
-// property, so that negative numbers work too.
+// If one of these is added to a small number, the sum has no bits for a fraction. So it is rounded
+// to the nearest whole number, which stands in the lowest bits. The factor 1.5 makes it work for
+// negative numbers, too.
 constexpr float round_f32 = 12582912.0F;          // 1.5 * 2^23
 constexpr double round_f64 = 6755399441055744.0;  // 1.5 * 2^52
 

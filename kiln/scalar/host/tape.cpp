@@ -28,8 +28,8 @@ std::uint32_t constant_word(double value, Lane lane) {
 
 }  // namespace
 
-/// Walks a body as the printers of text do. Steps first write temps of their own; then temps are
-/// shared, and results written where they belong.
+/// Walks a body as the printers of text do. At first each step writes a temp of its own. Afterwards
+/// temps are shared, and results are written to their places.
 class Tape::Builder {
  public:
   Builder(Tape& tape, const Body& body, const BodyTypes& types, std::span<const DType> inputs)
@@ -70,7 +70,7 @@ class Tape::Builder {
 
   Ref new_word() { return at(Place::word, tape_.words_++); }
 
-  /// The value of the node, in the dtype its user wants where only literals and params decide.
+  /// The value of the node. If only literals and params decide, it has the dtype of its user.
   Ref operand(std::int32_t id, DType wanted) {
     const auto i = static_cast<std::size_t>(id);
     if (types_.nodes[i]) return values_[i];
@@ -107,7 +107,7 @@ class Tape::Builder {
     return to == DType::f16 ? step(tile_kernels().round_f16, {moved}) : moved;
   }
 
-  /// The value on its way out.
+  /// The value as it is stored.
   Ref as_result(Ref from, DType dtype, const TapeResult& result) {
     if (result.dtype != DType::f16) {
       const bool same = dtype == result.dtype || lane_of(dtype) == lane_of(result.dtype);
@@ -117,7 +117,7 @@ class Tape::Builder {
     return step(result.stored ? tile_kernels().store_f16 : tile_kernels().round_f16, {wide});
   }
 
-  /// Computes the same only once; of words alone it is a word.
+  /// Adds a step, unless there is one that computes the same. A step on words alone gives a word.
   Ref step(TileKernel kernel, std::array<Ref, 3> from) {
     if (kernel == nullptr) throw Error("tape: the opcode does not take these operands");
     const auto is = [&](const Step& s) { return s.kernel == kernel && s.from == from; };
@@ -144,8 +144,8 @@ class Tape::Builder {
     return 0;
   }
 
-  /// Has the step that computes a result write it, or copies it. A result may lie over an input, so
-  /// nothing is written there before every input was read.
+  /// Lets the step that computes a result write it to its place, or copies it. A result may share
+  /// memory with an input, so nothing is written there before every input was read.
   void place_results(std::span<const Ref> roots) {
     std::vector<Step>& steps = tape_.tile_steps_;
     const std::size_t inputs_read = last_step_that_reads_inputs();
@@ -190,7 +190,7 @@ class Tape::Builder {
     return known == renames_.end() ? ref : known->second;
   }
 
-  /// Copies of inputs go by way of temps where another copy comes first.
+  /// Copies of inputs go through temps if another copy comes before them.
   void append_copies(std::vector<Step>& copies) {
     std::vector<Step>& steps = tape_.tile_steps_;
     const auto of_input = [](const Step& s) { return s.from[0].place == Place::input; };
@@ -206,7 +206,7 @@ class Tape::Builder {
     steps.insert(steps.end(), copies.begin(), copies.end());
   }
 
-  /// Gives temps that nobody reads any more to those made later.
+  /// Lets later temps use the memory of temps that are not read any more.
   void share_temps() {
     std::vector<std::size_t> last(tape_.temps_, 0);
     std::vector<Step>& steps = tape_.tile_steps_;

@@ -10,31 +10,31 @@
 
 namespace kiln {
 
-/// A result of a tape: as it is stored, or as further steps use it (f16 as a rounded f32).
+/// A result of a tape, as it is stored or as further steps use it (f16 as a rounded f32).
 struct TapeResult {
   DType dtype = DType::f32;
   bool stored = true;
 };
 
-/// A body prepared for the host: tile kernels that run one after the other over tiles of elements,
-/// which stay in the nearest cache.
+/// A body prepared for the host. Tile kernels run one after the other over tiles of elements, which
+/// stay in the nearest cache.
 ///
 ///     const Tape tape(*body, types, inputs, results);
 ///     Tape::State state(tape, params);  // one a thread
 ///     tape.run(state, {{{x, false}}}, {{y}}, 1024);  // y[i] = body(x[i])
 class Tape {
  public:
-  /// Elements of a tile, at most.
+  /// The most elements of a tile.
   static constexpr std::size_t tile = 1024;
 
   /// `types` as infer() gives them for `inputs`.
   Tape(const Body& body, const BodyTypes& types, std::span<const DType> inputs,
        std::span<const TapeResult> results);
 
-  /// What a run writes to: constants, params and intermediate values.
+  /// The memory of a run: constants, params and intermediate values.
   class State {
    public:
-    /// `params`: one word a param, in the param's dtype (f16 as f32).
+    /// `params`: one word for each param, in the param's dtype (f16 as f32).
     State(const Tape& tape, std::span<const std::uint32_t> params);
 
    private:

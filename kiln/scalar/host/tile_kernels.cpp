@@ -31,7 +31,7 @@ HWY_INLINE hn::Vec<DU> truth(D, M mask) {
 }
 HWY_INLINE hn::Mask<DU> holds(hn::Vec<DU> word) { return hn::Ne(word, hn::Zero(DU())); }
 
-// What the opcodes do to vectors.
+// The opcodes on vectors.
 constexpr auto neg = [](auto, auto x) HWY_ATTR { return hn::Neg(x); };
 constexpr auto abs_of = [](auto, auto x) HWY_ATTR { return hn::Abs(x); };
 constexpr auto exp_of = [](auto d, auto x) HWY_ATTR { return Exp(d, x); };
@@ -87,7 +87,7 @@ constexpr auto one_or_zero = [](auto, auto x) HWY_ATTR {
   return hn::IfThenElseZero(hn::RebindMask(DF(), holds(x)), hn::Set(DF(), 1.0F));
 };
 
-/// Integer division has no vectors.
+/// Processors have no vectors of integer division.
 template <class T>
 void divide(const TileArg* from, void* to, std::size_t n) {
   T* out = static_cast<T*>(to);
@@ -131,7 +131,7 @@ void store_f16(const TileArg* from, void* to, std::size_t n) {
   const Half half;
   auto* out = static_cast<hwy::float16_t*>(to);
   const std::size_t step = hn::Lanes(d);
-  // Rounded first: then no target can round otherwise, and the rest is exact.
+  // Rounded first, so that no target can round in another way. The rest is exact.
   with_operand(d, from[0], [&](const auto& x) HWY_ATTR {
     std::size_t i = 0;
     for (; i + step <= n; i += step)
@@ -147,14 +147,14 @@ void copy_f16(const TileArg* from, void* to, std::size_t n) {
   std::memcpy(to, from[0].data, n * sizeof(hwy::float16_t));
 }
 
-/// What is added up in vectors, and how many elements that were: all but the last few.
+/// The sum of all elements except the last few, in vectors, and how many that were.
 struct VectorSum {
   double sum = 0;
   std::size_t taken = 0;
 };
 
-/// `with(sum, v)` is the sum with a vector of elements added to it. Four sums, so that additions
-/// need not wait for each other.
+/// `with(sum, v)` adds a vector of elements to a sum. There are four sums, so that additions need
+/// not wait for each other.
 template <class With>
 VectorSum vector_sum(const float* x, std::size_t n, const With& with) {
   const DF d;
@@ -186,7 +186,7 @@ double sum_f32(const float* x, std::size_t n) {
   return sum;
 }
 
-/// In double precision, in which no square of a float leaves the range.
+/// The sum of squares in double precision, whose range holds the square of every float.
 double sum_squares_in_double(const float* x, std::size_t n) {
   double sum = 0;
   for (std::size_t i = 0; i < n; ++i) sum += double{x[i]} * double{x[i]};
@@ -197,8 +197,8 @@ double sum_squares_f32(const float* x, std::size_t n) {
   const auto [sum, taken] =
       vector_sum(x, n, [](auto all, auto v) HWY_ATTR { return hn::MulAdd(v, v, all); });
   const double all = sum + sum_squares_in_double(x + taken, n - taken);
-  // Squares too large for a float made an infinity, those too small were lost: of little weight
-  // beside a sum like this.
+  // A square that is too large for a float made the sum infinite. Squares that are too small were
+  // lost, but they do not count in a sum of this size.
   return all > 0x1p-60 && all < 0x1p127 ? all : sum_squares_in_double(x, n);
 }
 

@@ -14,7 +14,7 @@ struct TileArg {
   bool uniform = false;
 };
 
-/// Computes n elements of `to`; `to` may be one of the operands' own memory.
+/// Computes n elements of `to`, which may be the memory of an operand.
 using TileKernel = void (*)(const TileArg* from, void* to, std::size_t n);
 
 /// How elements are held while they are computed on: f16 as f32, a bool as a word that is not 0.
@@ -37,19 +37,19 @@ inline constexpr std::size_t lanes = 4;
 
 /// The scalar operations over tiles, in the widest vectors that this processor has.
 struct TileKernels {
-  /// By opcode and the lane of the operands; null where the opcode takes no such operands.
+  /// By opcode and the lane of the operands; null if the opcode takes no such operands.
   std::array<std::array<TileKernel, lanes>, opcodes> by_opcode{};
-  /// From a lane to a lane; null where the bits stay.
+  /// From a lane to a lane; null if the bits stay.
   std::array<std::array<TileKernel, lanes>, lanes> cast{};
   TileKernel copy = nullptr;
   TileKernel copy_f16 = nullptr;   ///< of stored f16
   TileKernel round_f16 = nullptr;  ///< f32 to the nearest f16, held as f32
   TileKernel load_f16 = nullptr;   ///< stored f16 to f32
   TileKernel store_f16 = nullptr;  ///< f32 to stored f16, rounded
-  /// All of a tile as one: sums of f32 in double precision's neighbourhood, of integers modulo
-  /// 2^32; the extremes of f32 keep a NaN. n > 0.
+  /// Reduces a tile of n > 0 elements to one. Sums of f32 are almost as precise as in double
+  /// precision, those of integers are modulo 2^32. Extremes of f32 keep a NaN.
   double (*sum_f32)(const float* x, std::size_t n) = nullptr;
-  /// The sum of squares, of which none leaves the range.
+  /// The sum of squares; no square leaves the range.
   double (*sum_squares_f32)(const float* x, std::size_t n) = nullptr;
   std::uint32_t (*sum_u32)(const std::uint32_t* x, std::size_t n) = nullptr;
   float (*max_f32)(const float* x, std::size_t n) = nullptr;
@@ -60,7 +60,7 @@ struct TileKernels {
   }
 };
 
-/// Those of this processor.
+/// The kernels for this processor.
 const TileKernels& tile_kernels();
 
 }  // namespace kiln

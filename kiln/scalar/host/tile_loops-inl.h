@@ -37,7 +37,7 @@ class TileOperand {
       return hn::LoadU(d_, data_ + i);
     }
   }
-  /// The last vector, of `count` elements: nothing behind them is read.
+  /// The last vector, of `count` elements. Nothing beyond them is read.
   HWY_INLINE hn::Vec<D> rest(std::size_t i, std::size_t count) const {
     if constexpr (uniform) {
       return all_;

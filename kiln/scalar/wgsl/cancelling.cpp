@@ -10,7 +10,7 @@ namespace {
 
 using Set = bool (*)(Opcode);
 
-// Casts between floats are none where both are computed in f32.
+// Casts between floats do nothing if both are computed in f32.
 bool is_cast(Opcode op) { return op == Opcode::cast || op == Opcode::cast_back; }
 bool is_sum(Opcode op) { return op == Opcode::add || op == Opcode::sub || op == Opcode::neg; }
 bool is_product(Opcode op) { return op == Opcode::mul || op == Opcode::div || op == Opcode::neg; }
@@ -21,8 +21,8 @@ bool is_function(Opcode op) { return is_root(op) || is_power(op) || is_log(op); 
 bool is_inverse(Opcode op) { return op == Opcode::div || is_root(op); }
 bool is_constant(Opcode op) { return op == Opcode::constant; }
 
-// What algebra takes an expression apart by: a sum into terms and their factors, a product into
-// factors and what is below a root.
+// The opcodes by which algebra takes an expression apart: a sum into terms and their factors, a
+// product into factors and what is below a root.
 bool in_terms(Opcode op) { return is_sum(op) || is_product(op) || is_cast(op); }
 bool in_factors(Opcode op) {
   return is_product(op) || is_cast(op) || op == Opcode::abs || op == Opcode::sqrt ||
@@ -31,7 +31,7 @@ bool in_factors(Opcode op) {
 bool in_sum(Opcode op) { return is_sum(op) || is_cast(op); }
 bool in_product(Opcode op) { return is_product(op) || is_cast(op); }
 
-/// The nodes that are reached from one through operations of a set.
+/// The nodes that can be reached from a node through opcodes of a set.
 class Parts {
  public:
   Parts(const ExprGraph& graph, std::int32_t from, Set through)
@@ -56,7 +56,7 @@ class Parts {
   [[nodiscard]] bool any(Set of) const {
     return std::ranges::any_of(found_, [&](std::int32_t id) { return of(graph_.node(id).op); });
   }
-  /// Literals apart: numbers that compilers know are not algebra.
+  /// Literals do not count.
   [[nodiscard]] bool meets(const Parts& other) const {
     return std::ranges::any_of(
         found_, [&](std::int32_t id) { return other.has(id) && !is_constant(graph_.node(id).op); });
@@ -84,12 +84,12 @@ bool factors_meet(const ExprGraph& graph, const ExprGraph::Node& node) {
   const Parts a(graph, node.args[0], in_factors);
   if (a.any(is_power) && b.any(is_power)) return true;
   if (both_have_literals(graph, node, in_product)) return true;
-  // x * x * x is what it is in any order.
+  // x * x * x is the same in any order.
   const bool inverse = node.op == Opcode::div || a.any(is_inverse) || b.any(is_inverse);
   return inverse && (a.meets(b) || (a.any(is_root) && b.any(is_root)));
 }
 
-/// A product of a thing with itself, as below a root.
+/// A product of a node with itself, as below a root.
 bool is_square(const ExprGraph& graph, std::int32_t id) {
   const ExprGraph::Node& node = graph.node(id);
   if (node.op == Opcode::neg || is_cast(node.op)) return is_square(graph, node.args[0]);

@@ -1,13 +1,12 @@
 #pragma once
-/// What compilers may take out of a float expression, as on paper.
+/// Float expressions that compilers simplify by the algebra of real numbers.
 #include "kiln/scalar/expr.hpp"
 
 namespace kiln {
 
-/// Whether the operands of the node, one of the graph's over floats, have something in common that
-/// algebra could take out of both: x - x and (x + a) - (x + b), (x * y) / y, sqrt(x) * sqrt(x),
-/// log(exp(x)). There the result on paper is not that of the operations: not where x is NaN or
-/// infinite, nor in its rounding.
+/// Whether algebra could cancel something that the node's operands have in common: x - x,
+/// (x + a) - (x + b), (x * y) / y, sqrt(x) * sqrt(x), log(exp(x)). For NaN and infinity, and in
+/// rounding, the simplified expression gives another result than the operations.
 bool may_cancel(const ExprGraph& graph, const ExprGraph::Node& node);
 
 }  // namespace kiln

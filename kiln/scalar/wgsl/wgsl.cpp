@@ -11,7 +11,7 @@
 namespace kiln {
 namespace {
 
-// Parenthesised where negative, so that "-" before it stays one operator.
+// In parentheses if negative, so that a "-" before it stays an operator of its own.
 std::string literal(std::string_view op, double value, DType dtype) {
   switch (dtype) {
     case DType::boolean:
@@ -34,15 +34,15 @@ std::string literal(std::string_view op, double value, DType dtype) {
 }
 
 std::string cast_text(DType from, DType to, const std::string& x) {
-  // Not f32(f16(x)): compilers take the two conversions for none.
+  // Not f32(f16(x)): compilers drop both conversions.
   if (to == DType::f16)
     return fmt::format("kiln_round_f16({})", is_float(from) ? x : fmt::format("f32({})", x));
-  // Compilers take "!=" as ordered, by which NaN would be false.
+  // Compilers take "!=" as an ordered comparison, in which a NaN is not true.
   if (to == DType::boolean)
     return from == DType::boolean ? x : fmt::format("!({0} == {1}(0))", x, wgsl_compute_type(from));
   if (to == DType::i32 && is_float(from)) return fmt::format("kiln_i32({})", x);
   if (to == DType::u32 && is_float(from)) return fmt::format("kiln_u32({})", x);
-  // The nearest there is, and not the same bits.
+  // The nearest number, not the same bits.
   if (to == DType::i32 && from == DType::u32) return fmt::format("i32(min({}, 2147483647u))", x);
   if (to == DType::u32 && from == DType::i32) return fmt::format("u32(max({}, 0i))", x);
   return fmt::format("{}({})", wgsl_compute_type(to), x);
@@ -97,9 +97,9 @@ class Printer {
     return text(node, wanted);
   }
 
-  /// Whether a float operation's operand is hidden from compilers. They do algebra that does not
-  /// hold for NaN and infinity, nor for rounding: with what both operands have in common, and with
-  /// zeros. One operand is enough.
+  /// Whether a float operation's operand is hidden from compilers. They simplify what both operands
+  /// have in common, and zeros, by algebra that is wrong for NaN, infinity and rounding. To hide
+  /// one operand is enough.
   [[nodiscard]] bool hides(const ExprGraph::Node& node, std::size_t slot) const {
     const auto is_zero = [&](std::int32_t id) {
       const ExprGraph::Node& operand = body_.graph->node(id);

@@ -12,17 +12,17 @@ namespace kiln {
 std::string_view wgsl_storage_type(DType dtype);
 /// The type they are computed in: "f32", "i32", "u32" or "bool".
 std::string_view wgsl_compute_type(DType dtype);
-/// `stored`, an expression of storage type, as a value.
+/// `stored`, an expression of storage type, as an expression of the type for computing.
 std::string wgsl_load(DType dtype, std::string_view stored);
-/// `value`, an expression of dtype `from`, as what is stored in an array of dtype `to`.
+/// `value`, an expression of dtype `from`, as it is stored in an array of dtype `to`.
 std::string wgsl_store(DType from, DType to, std::string_view value);
 
-/// `value`, of compute type, as it would be after it was stored as `dtype` and loaded again.
-/// (Compilers replace f32(f16(value)) by the value itself.)
+/// `value`, of compute type, as it would be after a store as `dtype` and a load. (Compilers replace
+/// f32(f16(value)) by the value itself.)
 std::string wgsl_rounded(DType dtype, std::string_view value, std::set<std::string>& helpers);
 
-/// A helper that reads `params.kiln_zero`, a u32 that is 0 and that no compiler knows to be: a
-/// kernel that calls it declares that.
+/// A helper that reads `params.kiln_zero`, a u32 that is 0, which compilers do not know. A kernel
+/// that calls the helper must declare that number.
 inline constexpr std::string_view wgsl_hide = "kiln_hide";
 
 /// A printed body: statements that define temporaries, then an expression for each root.
@@ -32,9 +32,9 @@ struct WgslBody {
   std::set<std::string> helpers;  ///< functions it calls; see wgsl_helpers
 };
 
-/// `inputs`: an expression for each slot, already loaded. `param_prefix` + slot names run-time
-/// params. Names of temporaries begin with `temp_prefix`. Throws KernelError for a literal that
-/// WGSL cannot spell (an infinity: pass it as a Param).
+/// Prints a body. `inputs` has an expression for each slot, already loaded. `param_prefix` and a
+/// slot's number name a run-time scalar. Names of temporaries begin with `temp_prefix`. Throws
+/// KernelError for a literal that WGSL cannot write, an infinity or NaN; pass it as a Param.
 WgslBody print_wgsl(std::string_view op, const Body& body, const BodyTypes& types,
                     std::span<const std::string> inputs, std::string_view param_prefix,
                     std::string_view temp_prefix);

@@ -18,7 +18,8 @@ struct Helper {
   std::vector<std::string> calls;
 };
 
-/// What WGSL's own functions do not promise: NaN kept, no overflow inside, negative bases.
+/// Functions for which WGSL's own promise too little: they keep a NaN, do not overflow inside, and
+/// take negative bases.
 const std::map<std::string, Helper>& helpers() {
   static const auto& table = *new const std::map<std::string, Helper>([] {
     std::map<std::string, Helper> t{
@@ -42,8 +43,8 @@ const std::map<std::string, Helper>& helpers() {
           "  return bitcast<f32>((bits + 0xfffu + ((bits >> 13u) & 1u)) & 0xffffe000u);\n"
           "}\n",
           {}}},
-        // The whole part, or the nearest number there is; of a NaN 0. Compilers cut to the last f32
-        // below the bound, not to the integer's own, and leave a NaN to the adapter.
+        // The whole part, or the nearest number that there is; of a NaN 0. Compilers limit it to
+        // the last f32 below the integer's bound, not to the bound, and leave a NaN to the adapter.
         {"kiln_i32",
          {"fn kiln_i32(x: f32) -> i32 {\n"
           "  let part = i32(clamp(x, -2147483648.0f, 2147483520.0f));\n"
@@ -56,14 +57,14 @@ const std::map<std::string, Helper>& helpers() {
           "  return select(select(part, 4294967295u, x >= 4294967296.0f), 0u, kiln_is_nan(x));\n"
           "}\n",
           {"kiln_is_nan"}}},
-        // By its bits, so that no compiler takes 0 * x for what stands beside it.
+        // By its bits, because compilers could replace the comparison and the 0 by 0 * x.
         {"kiln_unless_zero",
          {"fn kiln_unless_zero(gate: f32, x: f32) -> f32 {\n"
           "  return select(x, 0.0f, (bitcast<u32>(gate) & 0x7fffffffu) == 0u);\n"
           "}\n",
           {}}},
-        // The same number, of which compilers know nothing: what they do with floats does not see
-        // through a number of the launch's.
+        // The same number, hidden from compilers: their algebra of floats does not see through a
+        // number of the launch.
         {std::string(wgsl_hide),
          {"fn kiln_hide(x: f32) -> f32 { return bitcast<f32>(bitcast<u32>(x) ^ params.kiln_zero); "
           "}\n",
@@ -144,8 +145,8 @@ const std::map<std::string, Helper>& helpers() {
     for (const std::string type : {"f32", "i32", "u32"}) {
       const bool f = type == "f32";
       const std::string zero = type + "(0)";
-      // A NaN is looked for in its bits: GPU compilers make fmin and fmax of comparisons, which
-      // lose it. So is the sign of a zero, of which they keep either.
+      // NaN and the sign of a zero are found by their bits: GPU compilers turn comparisons into
+      // fmin and fmax, which lose a NaN and keep either zero.
       t["kiln_relu_" + type] = {
           f ? std::string("fn kiln_relu_f32(x: f32) -> f32 {\n"
                           "  let bits = bitcast<u32>(x);\n"
@@ -167,7 +168,7 @@ const std::map<std::string, Helper>& helpers() {
             f ? std::vector<std::string>{"kiln_is_nan"} : std::vector<std::string>{}};
       }
     }
-    // The names a kernel's author calls, over its own element type.
+    // The names that a kernel's author calls, over the kernel's element type.
     t["is_nan"] = {"fn is_nan(x: Elem) -> bool { return kiln_is_nan(f32(x)); }\n", {"kiln_is_nan"}};
     t["relu"] = {"fn relu(x: Elem) -> Elem { return Elem(kiln_relu_f32(f32(x))); }\n",
                  {"kiln_relu_f32"}};
@@ -196,7 +197,7 @@ void add_helper(const std::string& name, std::set<std::string>& done, std::strin
 
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
-/// Whether `accept` holds of what stands before one of the places where `name` is a whole
+/// Whether `accept` is true for the text before one of the places where `name` is a whole
 /// identifier followed by "(".
 bool any_call(std::string_view source, std::string_view name,
               bool (*accept)(std::string_view before)) {

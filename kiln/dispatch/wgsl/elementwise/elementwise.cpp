@@ -16,7 +16,7 @@ struct PreparedElementwise : Prepared {
   std::size_t words = 0;  ///< of a launch's metadata
 };
 
-/// Appends all that the text depends on.
+/// Appends everything on which the text depends.
 std::string key_of(const ElementwiseLaunch& call) {
   std::string key = "e";
   append_bytes(key, call.body.get());
@@ -42,7 +42,7 @@ std::shared_ptr<const PreparedElementwise> prepare(Runtime& runtime,
   return out;
 }
 
-/// More loads on their way at once fill a GPU's memory; where there are few threads they cost some.
+/// More loads under way keep a GPU's memory busy. With few results they leave threads without work.
 int steps_of(const ElementwiseLaunch& call, const Limits& limits, std::int64_t elements) {
   constexpr std::int64_t many = 1 << 22;
   bool streams = call.width() == 4;

@@ -68,7 +68,7 @@ KernelId elementwise_kernel(const ElementwiseLaunch& call, const BodyTypes& type
   const std::string params =
       metadata.declare(limits, 0, static_cast<std::uint32_t>(id.bindings.size()), id);
   id.workgroup = {workgroup, 1, 1};
-  id.trusted = true;  // every index is below a size that the operands were laid out for
+  id.trusted = true;  // every index is below the sizes for which the operands were laid out
   id.source = fmt::format(
       "{}{}{}{}{}"
       "@compute @workgroup_size({})\n"

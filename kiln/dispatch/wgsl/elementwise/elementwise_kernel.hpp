@@ -18,7 +18,7 @@ struct ElementwiseLaunch {
   std::span<const RawTensor> inputs;
   std::span<const RawTensor> outputs;
   Reads reads;  ///< of the inputs, then where the outputs' elements are
-  /// Of each input, the output that has its buffer; else -1. Empty where none has.
+  /// For each input the number of the output that has its buffer; else -1. Empty if there is none.
   std::span<const std::int32_t> overwritten_by{};
   int steps = 1;  ///< times that a thread makes width() results; 1 where coordinates are needed
 

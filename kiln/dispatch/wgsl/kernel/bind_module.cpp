@@ -59,7 +59,7 @@ class Binder {
     if (!launch_.vec4.empty()) refuse("vec4");
   }
 
-  /// In the order in which buffers are given: inputs, scratch, outputs.
+  /// The slots in the order of the buffers: inputs, scratch, outputs.
   std::vector<BindingSlot> slots() const {
     std::vector<BindingSlot> slots;
     std::uint32_t binding = 0;
@@ -73,7 +73,7 @@ class Binder {
     return slots;
   }
 
-  /// wgpu-native would notice, too, but knows nothing of operands.
+  /// wgpu-native would refuse it, too, but could not name the operand.
   void check_module(std::span<const BindingSlot> slots) const {
     SpirvModule module;
     try {

@@ -17,13 +17,14 @@
 namespace kiln::dispatch::wgsl {
 namespace {
 
-/// One operation at given attributes, dtypes and layouts: all but the buffers and the Params.
+/// A prepared operation with its attributes, dtypes and layouts: everything except the buffers and
+/// the values of the Params.
 struct PreparedKernel : Prepared {
   std::vector<std::uint32_t> words;
   std::vector<RenderedLaunch::Patch> patches;
   std::array<std::uint32_t, 3> grid{};
   std::vector<TensorSpec> scratch;
-  std::vector<bool> dense;  ///< which inputs are copied unless they lie so
+  std::vector<bool> dense;  ///< which inputs are copied unless they are dense
   bool zeroed = false;
   BodyPtr epilogue;  ///< keeps the address in the key taken
   BodyTypes store_types;
@@ -38,7 +39,7 @@ std::string key_of(const OpTable& table, const void* op, std::span<const RawTens
   return key;
 }
 
-/// The first candidate in an accepted language that takes the operands; null if there is none.
+/// The first candidate in an accepted language that does not decline; null if there is none.
 const webgpu::Launch* first_willing(const Runtime& runtime,
                                     const std::vector<webgpu::Launch>& candidates) {
   const auto at = std::ranges::find_if(candidates, [&](const webgpu::Launch& launch) {
@@ -65,7 +66,7 @@ bool stores_once(const webgpu::Launch& launch, std::size_t outputs) {
          launch.source.language() == Language::wgsl;
 }
 
-/// Whether the launch needs the operand dense. What only the store reads it reads by its strides.
+/// Whether the launch needs the operand dense. The store reads its own operands by their strides.
 bool wants_dense(const webgpu::Launch& launch, std::string_view name) {
   const auto names = [&](const std::vector<std::string>& list) {
     return std::ranges::find(list, name) != list.end();
@@ -117,7 +118,8 @@ std::shared_ptr<const PreparedKernel> prepare(Runtime& runtime, const OpTable& t
   return prepared;
 }
 
-/// The operand, dense. kiln's own copying kernel is WGSL.
+/// The operand, made dense. Throws UnsupportedError on a device that takes SPIR-V, because kiln's
+/// kernel that copies is WGSL.
 RawTensor made_dense(const OpTable& table, std::size_t input, const RawTensor& x) {
   const bool lies_dense = x.layout.is_dense() && x.layout.offset == 0;
   if (!lies_dense && !accepts(*x.runtime, Language::wgsl)) {
@@ -135,7 +137,7 @@ bool nothing_to_compute(std::span<const TensorSpec> out) {
                              [](const TensorSpec& spec) { return spec.shape.elements() == 0; });
 }
 
-/// The metadata block with this launch's own numbers in it.
+/// The metadata block with the numbers of this launch.
 std::vector<std::uint32_t> words_of(const OpTable& table, const PreparedKernel& prepared,
                                     std::span<const Param* const> params, const Store& store) {
   std::vector<std::uint32_t> words = prepared.words;

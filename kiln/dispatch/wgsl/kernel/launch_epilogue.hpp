@@ -8,7 +8,7 @@
 
 namespace kiln::dispatch::wgsl {
 
-/// Whether the kernel's own text reads the operand, or names it at all.
+/// Whether the kernel's own text names the operand.
 bool mentions_operand(const webgpu::Launch& launch, std::string_view name);
 
 /// The epilogue of the launch, applied where `out` is stored; nothing if it names none. `in` are

@@ -13,7 +13,7 @@
 namespace kiln::dispatch::wgsl {
 namespace {
 
-/// Whether generated stores have a local of that name, which would hide an array that they use.
+/// Whether generated stores have a local variable of that name, which would hide an array.
 bool is_local_of_stores(std::string_view name) {
   if (name == "index" || name == "value" || name == "z") return true;
   const auto digit = [](char c) { return c >= '0' && c <= '9'; };
@@ -30,7 +30,7 @@ class Names {
       refuse(kind, name, why);
     if (!all_.emplace(name).second) refuse(kind, name, "is another operand's, too");
   }
-  /// The functions over an operand are called as it is, with an end.
+  /// The functions of an operand have its name and a suffix.
   void check_functions() const {
     constexpr std::array ends{"_batch", "_shape", "_stride", "_offset"};
     for (const std::string& name : all_) {

@@ -13,7 +13,7 @@
 namespace kiln::dispatch::wgsl {
 namespace {
 
-/// The number in "attribute(3)" at or after `at`; moves `at` behind it.
+/// The number in "attribute(3)" at or after `at`. Moves `at` past it.
 std::optional<std::uint32_t> attribute(std::string_view text, std::string_view name,
                                        std::size_t at) {
   const std::size_t found = text.find(name, at);
@@ -40,7 +40,7 @@ std::string without_comments(std::string_view text) {
   return out;
 }
 
-/// The storage buffers a kernel declares, by (group, binding).
+/// The storage buffers that a kernel declares, by (group, binding).
 std::vector<BindingSlot> declared_bindings(std::string_view source) {
   const std::string text = without_comments(source);
   std::vector<BindingSlot> slots;
@@ -53,7 +53,7 @@ std::vector<BindingSlot> declared_bindings(std::string_view source) {
     const std::string_view mode = std::string_view(text).substr(at, text.find('>', at) - at);
     const auto group = attribute(attributes, "@group", 0);
     const auto binding = attribute(attributes, "@binding", 0);
-    if (!group || !binding) continue;  // the compiler says what is wrong with it
+    if (!group || !binding) continue;  // the compiler reports it
     slots.push_back(
         {*group, *binding,
          mode.find("read_write") != std::string_view::npos ? Access::read_write : Access::read});

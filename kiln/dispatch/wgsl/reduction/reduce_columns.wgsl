@@ -1,4 +1,4 @@
-// One thread combines one part of one column, four steps in flight; neighbouring threads read neighbouring columns.
+// One thread combines one part of one column, with four steps in flight. Adjacent threads read adjacent columns.
 {{ declarations }}
 const step = {{ width }}u;
 

@@ -1,4 +1,4 @@
-// A team of lanes combines one part of one row: four steps in flight each, then a fold by eights.
+// A team of lanes combines one part of one row. Each lane has four steps in flight; then lanes are combined eight at a time.
 {{ declarations }}
 const lanes = {{ lanes }}u;
 const teams = {{ workgroup_size_x }}u / lanes;

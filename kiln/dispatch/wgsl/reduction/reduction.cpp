@@ -13,7 +13,7 @@ struct PreparedReduction : Prepared {
   std::size_t words = 0;  ///< of a launch's metadata
 };
 
-/// Appends all that the text depends on.
+/// Appends everything on which the text depends.
 std::string key_of(const ReductionLaunch& pass) {
   std::string key = "r";
   append_bytes(key, pass.combine);

@@ -9,7 +9,7 @@ namespace {
 
 bool is_arg(Combine combine) { return combine == Combine::argmax || combine == Combine::argmin; }
 
-/// The steps that all coordinates make in an operand, as the end of a sum.
+/// The text that adds the steps of all coordinates in an operand to a sum.
 std::string steps(std::string_view prefix, std::size_t operand, const CoalescedAxes& axes) {
   std::string text;
   for (std::size_t axis = 0; axis < axes.rank; ++axis) text += step(prefix, operand, axis);
@@ -40,7 +40,7 @@ class ReductionText {
                                               {"lanes", std::to_string(pass_.lanes)},
                                               {"width", std::to_string(pass_.width)}};
     id_.workgroup = {pass_.workgroup, 1, 1};
-    id_.trusted = true;  // every index is below a size that the operands were laid out for
+    id_.trusted = true;  // every index is below the sizes for which the operands were laid out
     id_.source = enable_f16(declarations) + source.render({}, variables).text;
     return std::move(id_);
   }
@@ -58,7 +58,7 @@ class ReductionText {
     return text + pass_.store.declare_results(id_, 0, next);
   }
 
-  /// The element that is combined, from the stored elements of the inputs.
+  /// The element that is combined, as a function of the stored elements of the inputs.
   std::string value() {
     std::string parameters;
     std::vector<std::string> loaded;
@@ -82,7 +82,7 @@ class ReductionText {
                        wgsl_compute_type(pass_.element), statements, result);
   }
 
-  /// What an Item is, and how it is started and combined.
+  /// The type Item, its first value, and how two are combined.
   std::string item_type() { return is_arg(pass_.combine) ? indexed_item() : plain_item(); }
 
   std::string plain_item() {
@@ -125,8 +125,8 @@ class ReductionText {
         wgsl_compute_type(pass_.element), nan, pass_.combine == Combine::argmax ? '>' : '<');
   }
 
-  /// What a job knows of each input before it steps through the reduced
-  /// elements: the fixed element, or where the others begin.
+  /// What a job computes for each input before it walks the reduced elements:
+  /// the one element, or where the elements begin.
   std::string place() const {
     std::string fields;
     std::string values;
@@ -144,7 +144,7 @@ class ReductionText {
         fields, coordinates("output", "k", pass_.kept.rank), values);
   }
 
-  /// The input's element for the step's neighbour `lane`.
+  /// The input's element number `lane` of the step.
   std::string element(std::size_t input, int lane) const {
     switch (pass_.reach[input]) {
       case Reach::fixed:
@@ -156,8 +156,8 @@ class ReductionText {
     }
   }
 
-  /// Reads `width` neighbours and combines them to one Item; a norm's elements
-  /// are squared, with that factor before.
+  /// Reads `width` adjacent elements and combines them to one Item. Elements of a
+  /// norm are multiplied by the factor and squared first.
   std::string load(std::string_view name, std::string_view parameter,
                    std::string_view factor) const {
     std::string text = coordinates("r", "r", pass_.reduced.rank);
@@ -188,11 +188,11 @@ class ReductionText {
                        parameter, text, all);
   }
 
-  /// The root of a sum of squares. Where squares were too large or too small
-  /// for f32, they are summed once more, scaled: that is rare, so one thread
-  /// may do it. Sums of sums, so that rounding stays small and no loop is long.
-  /// The scale goes below the root, where no compiler moves the power of two
-  /// past it: the norm may be out of range where the scaled one is not.
+  /// The root of a sum of squares. If squares were too large or too small for
+  /// f32, one thread sums them again, scaled by a power of two; that is rare. It
+  /// makes sums of sums, so that rounding stays small and no loop is long. The
+  /// launch's scale is applied below the root, because a compiler could move the
+  /// power of two past it, and the norm without the scale may be out of range.
   std::string root() const {
     return load("load_scaled", ", factor: f32", " * factor") +
            fmt::format(
@@ -220,7 +220,7 @@ class ReductionText {
                64 * pass_.width, pass_.width);
   }
 
-  /// Scales, finishes and stores a result.
+  /// Scales a result, applies the epilogue, and stores it.
   std::string store() {
     std::string result = is_arg(pass_.combine) ? "item.index" : "item";
     if (pass_.combine == Combine::norm) {

@@ -47,14 +47,14 @@ void each_number(const ReductionLaunch& pass, const BodyTypes& types, Sink sink)
         "r", pass.reduced, i, [&](std::size_t) { return pass.reach[i] != Reach::fixed; }, size);
 }
 
-/// The dtypes inside the functions of a launch.
+/// The dtypes inside the bodies of a launch.
 struct ReductionTypes {
   BodyTypes before;
   BodyTypes epilogue;
 };
 
-/// The kernel of the launch. Its buffers are the inputs, the epilogue's inputs,
-/// the outputs; its numbers are each_number's and then the epilogue's.
+/// The kernel of the launch. It binds the inputs, the epilogue's inputs and the
+/// outputs. Its numbers are those of each_number, then the epilogue's.
 KernelId reduction_kernel(const ReductionLaunch& pass, const ReductionTypes& types,
                           const Limits& limits);
 

@@ -63,8 +63,8 @@ void WebGpuRuntime::launch(const CompiledKernelPtr& kernel, std::span<const Bind
 void WebGpuRuntime::record(const Pipeline& kernel, std::span<const LaunchOperand> operands,
                            std::span<const std::byte> metadata,
                            const std::array<std::uint32_t, 3>& grid) {
-  // Whatever may fail or submit comes first: from begin_launch() on the launch is recorded in one
-  // go.
+  // Everything that may fail or submit comes first. From begin_launch() on nothing interrupts the
+  // recording of the launch.
   bind_groups_.make_room();
   std::array<const CachedGroup*, 4> groups{};
   for (std::size_t i = 0; i < kernel.groups.size(); ++i)

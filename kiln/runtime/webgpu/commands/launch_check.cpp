@@ -47,7 +47,7 @@ void check_range(const Pipeline& kernel, std::size_t index, const LaunchOperand&
   }
 }
 
-// One buffer may be read through several bindings; one that is written may be bound once.
+// A buffer may be read through several bindings. A buffer that is written may be bound once only.
 void check_sharing(const Pipeline& kernel, std::span<const LaunchOperand> operands) {
   for (std::size_t i = 1; i < operands.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {

@@ -11,7 +11,7 @@
 
 namespace kiln::wgpu {
 
-/// A binding resolved to memory, with its size spelled out.
+/// A binding as memory, with its size in bytes.
 struct LaunchOperand {
   GpuMemory* memory = nullptr;
   std::uint64_t id = 0;
@@ -19,17 +19,16 @@ struct LaunchOperand {
   std::uint64_t size = 0;
 };
 
-/// Room for the operands of a launch; as many as Limits::storage_buffers can be.
+/// Room for the operands of a launch: the most that Limits::storage_buffers can be.
 using LaunchOperands = std::array<LaunchOperand, 64>;
 
-/// Throws KernelError for what wgpu-native would not survive. `operands` have their memory and
-/// offset set already, and `buffer_bytes` is the size of each one's buffer; this sets their sizes.
+/// Sets the sizes of `operands`, which have their memory and offset already. Throws KernelError for
+/// a launch at which wgpu-native would end the process.
 void check_launch(const Pipeline& kernel, std::span<LaunchOperand> operands,
                   std::span<const Binding> bindings, std::span<const std::byte> metadata,
                   const std::array<std::uint32_t, 3>& grid, const Limits& limits);
 
-/// The kernel's label and how the binding's place is written in WGSL: `matmul: @group(0)
-/// @binding(2)`.
+/// The kernel's label, and the binding's place as WGSL writes it: `matmul: @group(0) @binding(2)`.
 std::string binding_name(const Pipeline& kernel, std::size_t index);
 
 }  // namespace kiln::wgpu

@@ -65,7 +65,8 @@ void LaunchTimer::collect() {
   const auto count = static_cast<std::uint32_t>(launches.size()) * 2;
   recorder_.stamp(queries_.get(), count);
   const std::vector<std::uint64_t> ticks = read_queries(count + 2);
-  // Where the clocks meet: the device wrote its last stamp, and the host knows.
+  // The two clocks are compared here: the device has written its last timestamp, and the host has
+  // noticed.
   const std::uint64_t now = host_nanoseconds();
   const std::uint64_t last = *std::ranges::max_element(ticks);
   const auto nanoseconds = [&](std::uint64_t from, std::uint64_t to) {

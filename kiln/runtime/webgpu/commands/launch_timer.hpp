@@ -8,16 +8,16 @@
 
 namespace kiln::wgpu {
 
-/// Measures launches by two timestamps each, for who asks and for traces. Not safe to share: its
-/// owner locks.
+/// Measures launches with two timestamps each, for launch_times() and for traces. Its owner locks:
+/// it is not safe to use from several threads.
 class LaunchTimer {
  public:
   LaunchTimer(Gpu& gpu, Recorder& recorder, const TraceDevice& track)
       : gpu_(gpu), recorder_(recorder), track_(track) {}
 
   void turn(bool on);
-  /// Whether the next launch is to be timed; makes room for it then. May submit and wait: call it
-  /// before the launch begins.
+  /// Whether the next launch is to be timed. If so, this makes room for it. Call it before the
+  /// launch begins, because it may submit and wait.
   bool reserve();
   /// Times the launch that is about to be recorded.
   void begin(const std::string& label);
@@ -31,7 +31,7 @@ class LaunchTimer {
     std::string label;
     bool wanted = false;  ///< for take()
     bool traced = false;
-    std::string span;  ///< of a traced one: the span that it was launched in
+    std::string span;  ///< of a traced launch: the span in which it was launched
   };
 
   [[nodiscard]] bool traces() const;
@@ -40,7 +40,7 @@ class LaunchTimer {
   void hand_over(Launch launch, std::uint64_t begin, std::uint64_t nanoseconds);
   std::vector<std::uint64_t> read_queries(std::uint32_t count);
 
-  // So many launches, and a stamp when they are done, fill a query set, which holds 4096 queries.
+  // A query set holds 4096 queries. That is so many launches, and one timestamp after them.
   static constexpr std::uint32_t most = 2047;
 
   Gpu& gpu_;

@@ -11,11 +11,12 @@ namespace {
 
 constexpr std::uint64_t staging_bytes = 4 << 20;
 constexpr std::uint64_t ring_bytes = 1 << 20;
-// Small batches after a wait get the device going early; large ones save submits.
+// After a wait batches are small, so that the device starts early. Later ones are large, which
+// saves submits.
 constexpr std::uint32_t largest_batch = 512;
 
-// A device is given up where one batch does not end: so it must not hold too much work. A software
-// adapter may need seconds for a launch.
+// A device counts as lost if one batch does not end in time. So a batch must not hold too much
+// work: a software adapter may need seconds for one launch.
 std::uint32_t first_batch(const Limits& limits) { return limits.software_adapter ? 8 : 32; }
 constexpr std::uint64_t large_write_step = 64 << 20;
 
@@ -26,7 +27,7 @@ std::optional<std::uint64_t> Arena::append(std::span<const std::byte> data,
   const std::uint64_t start = (filled_ + alignment - 1) / alignment * alignment;
   const std::uint64_t padded = (data.size() + 3) / 4 * 4;
   if (start + padded > capacity_) return std::nullopt;
-  if (!host_) host_.reset(new std::byte[capacity_]);  // not cleared: pages are touched as they fill
+  if (!host_) host_.reset(new std::byte[capacity_]);  // not zeroed: pages are used as they fill
   std::memcpy(host_.get() + start, data.data(), data.size());
   std::memset(host_.get() + start + data.size(), 0, padded - data.size());
   filled_ = start + padded;
@@ -68,8 +69,8 @@ void Recorder::copy_in(GpuMemory& to, std::uint64_t offset, std::span<const std:
 }
 
 void Recorder::copy_in_large(GpuMemory& to, std::uint64_t offset, std::span<const std::byte> data) {
-  // A queued write runs before the batch that is being recorded: right only where that has not
-  // touched the buffer.
+  // A queued write runs before the batch that is being recorded. That is right only if the batch
+  // has not used the buffer yet.
   if (used(to) || to.written_at == batch_) flush();
   ErrorScope scope(gpu_);
   for (std::uint64_t done = 0; done < data.size(); done += large_write_step) {
@@ -211,8 +212,8 @@ Submission Recorder::flush() {
   if (!main_ && !prologue_ && queued_bytes_ == 0) return last_;
   const TraceSpan span("submit");
   if (!main_ && !prologue_) gpu_.check_alive();
-  // A fault of anything recorded, and a lost device, show here at the latest. A submit would end
-  // the process for them.
+  // A fault of what was recorded, or a lost device, must be found before the submit: wgpu-native
+  // would end the process.
   ErrorScope scope(gpu_);
   end_pass();
   std::array<CommandBufferHandle, 2> finished;
@@ -250,13 +251,13 @@ void Recorder::submit(std::optional<Fault> fault, std::span<const WGPUCommandBuf
 }
 
 void Recorder::bound_flight() {
-  // A program that never reads must not queue without end.
+  // A program that never reads must not queue an unlimited amount of work.
   if (last_ <= most_in_flight || gpu_.done() >= last_ - most_in_flight) return;
   const TraceSpan span("wait for room in the queue");
   gpu_.wait(last_ - most_in_flight);
 }
 
-// Larger batches are for a device that waits for the host. One that is behind is busy as it is.
+// Batches grow only while the device waits for the host. A device that is behind has enough to do.
 void Recorder::grow_batches() {
   constexpr Submission behind = 2;
   if (gpu_.done() + behind >= last_) batch_limit_ = std::min(batch_limit_ * 2, largest_batch);

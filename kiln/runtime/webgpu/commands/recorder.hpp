@@ -12,20 +12,20 @@
 
 namespace kiln::wgpu {
 
-/// Bytes gathered on the host and sent in one write before the batch that uses them. One device
-/// buffer serves all batches, since the queue works in order.
+/// Bytes that are gathered on the host and sent in one write before the batch that uses them. One
+/// device buffer serves all batches, since the queue works in order.
 class Arena {
  public:
   Arena(Gpu& gpu, WGPUBufferUsage usage, std::uint64_t capacity)
       : gpu_(gpu), usage_(usage), capacity_(capacity) {}
 
-  /// Where the bytes will lie in buffer(), or nothing where the arena is full. Padded to a multiple
-  /// of 4.
+  /// Where the bytes will lie in buffer(); nothing if the arena is full. They are padded to a
+  /// multiple of 4.
   std::optional<std::uint64_t> append(std::span<const std::byte> data, std::uint64_t alignment);
-  /// Queues the write and starts anew.
+  /// Queues the write, and empties the arena.
   void upload();
   void clear() { filled_ = 0; }
-  /// The device buffer; made when first asked for.
+  /// The device buffer. The first call makes it.
   WGPUBuffer buffer();
 
  private:
@@ -37,9 +37,9 @@ class Arena {
   BufferHandle buffer_;
 };
 
-/// Records work and submits it in batches. A batch is a prologue, which is copies into buffers that
-/// the batch has not used before, and a main part with everything else in order: so that uploads do
-/// not end the compute pass. Not safe to share: its owner locks.
+/// Records work and submits it in batches. A batch has two parts. The prologue copies into buffers
+/// that the batch has not used before, so that uploads do not end the compute pass. The main part
+/// has everything else, in order. Its owner locks: it is not safe to use from several threads.
 class Recorder {
  public:
   explicit Recorder(Gpu& gpu);
@@ -47,8 +47,8 @@ class Recorder {
   /// Queues a copy of `data`, at most `copy_in_limit` bytes. Offset and size are multiples of 4.
   static constexpr std::size_t copy_in_limit = 64 << 10;
   void copy_in(GpuMemory& to, std::uint64_t offset, std::span<const std::byte> data);
-  /// The same for any size. wgpu-native stages such a write in memory of its own until it is done:
-  /// `most_staged` bytes at once, then this waits for earlier ones.
+  /// The same for any size. wgpu-native keeps a copy of such data until the write is done. Beyond
+  /// `most_staged` bytes of copies this waits for earlier writes.
   static constexpr std::uint64_t most_staged = 256 << 20;
   void copy_in_large(GpuMemory& to, std::uint64_t offset, std::span<const std::byte> data);
   void clear(GpuMemory& memory, std::uint64_t offset, std::uint64_t bytes);
@@ -57,25 +57,27 @@ class Recorder {
   /// Whether the open batch has used the buffer already.
   [[nodiscard]] bool used(const GpuMemory& memory) const { return memory.used_at == batch_; }
 
-  /// Begins a launch: it and what follows up to dispatch() land in one batch. Gives where
-  /// `ring_data` will lie.
+  /// Begins a launch. What follows up to dispatch() goes into one batch. Gives the place of
+  /// `ring_data` in the ring.
   std::uint32_t begin_launch(std::span<const std::byte> ring_data);
   void set_pipeline(WGPUComputePipeline pipeline);
-  /// `serial` tells bind groups apart; `offset` is where in the ring the launch's metadata lies.
+  /// Sets a bind group, whose number is `serial`. The launch's metadata lies at `offset` in the
+  /// ring.
   void set_group(std::uint32_t index, WGPUBindGroup group, std::uint64_t serial,
                  const std::uint32_t* offset);
   void set_immediates(std::span<const std::byte> data);
   void use(GpuMemory& memory) { memory.used_at = batch_; }
   void dispatch(const std::array<std::uint32_t, 3>& grid);
-  /// The next launch gets a pass of its own, whose begin and end are written to two queries.
+  /// The next launch gets a compute pass of its own. Two queries receive the times of its begin and
+  /// end.
   void time_next(WGPUQuerySet queries, std::uint32_t first);
-  /// An empty pass whose begin and end are written to two queries.
+  /// An empty compute pass, timed by two queries.
   void stamp(WGPUQuerySet queries, std::uint32_t first);
 
   [[nodiscard]] WGPUBuffer ring() { return ring_.buffer(); }
   /// Submits what was recorded.
   Submission flush();
-  /// The same where somebody will wait for it: the batches after it start small again.
+  /// The same before a wait for it. The batches after it start small again.
   Submission flush_and_restart();
   [[nodiscard]] std::uint64_t submits() const { return submits_; }
 
@@ -112,8 +114,8 @@ class Recorder {
     Submission submission = 0;
     std::uint64_t bytes = 0;
   };
-  std::uint64_t queued_bytes_ = 0;  // of writes that no submit has started yet
-  std::deque<Staged> staged_;       // of submitted ones that may not be done
+  std::uint64_t queued_bytes_ = 0;  // of writes that are not submitted yet
+  std::deque<Staged> staged_;       // submitted writes that may not be done
   std::uint64_t staged_bytes_ = 0;
   std::uint32_t recorded_ = 0;  // launches in the open batch
   std::uint32_t batch_limit_;

@@ -29,7 +29,8 @@ std::string_view to_string(AdapterKind kind) {
 namespace wgpu {
 namespace {
 
-// The first-tier backends. On Linux that is Vulkan alone: the others only complain there.
+// The backends that wgpu-native supports fully. On Linux that is Vulkan: the others only report
+// errors there.
 #ifdef __linux__
 constexpr WGPUInstanceBackend backends = WGPUInstanceBackend_Vulkan;
 #else
@@ -133,7 +134,8 @@ std::string list(std::span<const AdapterInfo> adapters) {
 
 std::vector<Adapter> find_adapters() {
   const LibrarySection section;
-  // One at a time: drivers load here, and not every loader expects company.
+  // One thread at a time: this loads drivers, and not every loader may be called by several
+  // threads.
   static std::mutex loading;
   const std::lock_guard lock(loading);
   WGPUInstanceEnumerateAdapterOptions options{};

@@ -17,11 +17,11 @@ struct Adapter {
 /// The adapters of this machine: discrete GPUs, integrated ones, others, software.
 std::vector<Adapter> find_adapters();
 
-/// The first adapter whose name contains `name`, in any case, and that is of `kind`.
+/// The number of the first adapter of `kind` whose name contains `name`, in any case.
 std::optional<std::size_t> pick_adapter(std::span<const AdapterInfo> adapters,
                                         std::string_view name, AdapterKind kind);
 
-/// Opens the list and picks. Throws DeviceError with the list where none fits.
+/// Picks among the adapters of this machine. Throws DeviceError with their list if none fits.
 Adapter choose_adapter(std::string_view name, AdapterKind kind);
 
 }  // namespace kiln::wgpu

@@ -15,11 +15,11 @@ struct Fault {
   std::string message;
 };
 
-/// Catches what this thread's calls on a device report while it lives.
+/// While it lives, it catches what this thread's calls on a device report.
 ///
-/// Not made of wgpu-native's own error scopes: those are one stack a device, so that threads would
-/// see each other's faults. The callback for uncaught errors runs within the call that failed; it
-/// hands the error to the thread's scope.
+/// wgpu-native has error scopes of its own, but one stack for each device: threads would see each
+/// other's faults. So kiln uses the callback for uncaught errors. It runs within the call that
+/// failed, and hands the error to the thread's scope.
 class ErrorScope {
  public:
   explicit ErrorScope(const Gpu& gpu);
@@ -27,10 +27,10 @@ class ErrorScope {
   ErrorScope& operator=(const ErrorScope&) = delete;
   ~ErrorScope();
 
-  /// The first fault since the last call, if there was one.
+  /// The first fault since the last call of this function, if there was one.
   std::optional<Fault> take() { return std::exchange(fault_, std::nullopt); }
 
-  /// For the callback: false where this thread has no scope for the device.
+  /// For the callback. False if this thread has no scope for the device.
   static bool offer(const Gpu& gpu, WGPUErrorType type, std::string_view message);
 
  private:

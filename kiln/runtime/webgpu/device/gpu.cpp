@@ -10,16 +10,16 @@
 namespace kiln::wgpu {
 namespace {
 
-// Metadata and operands of one launch are kept in arrays of fixed size.
+// Metadata and operands of a launch are kept in arrays of fixed size.
 constexpr std::uint32_t most_storage_buffers = 64;
-// What the standard promises wherever there are immediates at all; some compilers take no more.
+// The standard promises so many bytes wherever there are immediates. Some compilers take no more.
 constexpr std::uint32_t most_immediate_bytes = 64;
 
 WGPUFeatureName native(WGPUNativeFeature feature) { return static_cast<WGPUFeatureName>(feature); }
 
 void on_lost(WGPUDevice const*, WGPUDeviceLostReason reason, WGPUStringView message, void* gpu,
              void*) {
-  // Destroyed and CallbackCancelled are how a device ends that nobody uses any more.
+  // A device that nobody uses any more ends with Destroyed or CallbackCancelled.
   if (reason != WGPUDeviceLostReason_Unknown) return;
   static_cast<Gpu*>(gpu)->reports.add_loss(text(message));
 }
@@ -175,7 +175,7 @@ std::shared_ptr<Gpu> open_gpu(const Adapter& adapter, const Opening& opening) {
     return std::ranges::find(features, feature) != features.end();
   };
   if (!has(native(WGPUNativeFeature_Immediates))) raw.maxImmediateSize = 0;
-  // Without a wish the small defaults of the standard hold.
+  // Without required limits the device has the small defaults of the standard.
   gpu->device = DeviceHandle(
       request_device(*gpu, adapter.handle.get(), features, opening.portable ? nullptr : &raw));
   gpu->queue = QueueHandle(wgpuDeviceGetQueue(gpu->device.get()));
@@ -184,7 +184,7 @@ std::shared_ptr<Gpu> open_gpu(const Adapter& adapter, const Opening& opening) {
   gpu->limits.f16 = has(WGPUFeatureName_ShaderF16);
   gpu->limits.timestamps = has(WGPUFeatureName_TimestampQuery);
   gpu->limits.software_adapter = software;
-  if (software) gpu->limits.loop_rounds = 65535;  // until a probe has shown better
+  if (software) gpu->limits.loop_rounds = 65535;  // until the probe has run
   gpu->native = describe_native(raw);
   if (gpu->limits.timestamps)
     gpu->nanoseconds_per_tick = wgpuQueueGetTimestampPeriod(gpu->queue.get());

@@ -17,7 +17,7 @@
 
 namespace kiln::wgpu {
 
-/// Limits that only the runtime itself looks at.
+/// Limits that only this runtime needs.
 struct NativeLimits {
   std::uint32_t bind_groups = 0;
   std::uint32_t bindings_per_group = 0;
@@ -25,13 +25,14 @@ struct NativeLimits {
   std::uint32_t uniform_alignment = 0;  ///< of a block's offset
 };
 
-/// Errors that a device reports when it likes, kept until somebody asks. Its functions may be
-/// called from callbacks.
+/// Errors that a device reports outside of any call. They are kept until somebody asks. Callbacks
+/// may call these functions.
 class DeviceReports {
  public:
   void add(WGPUErrorType type, std::string message);
   void add_loss(std::string message);
-  /// Throws what was reported: an error once, a loss for ever. `adapter` is for the message.
+  /// Throws what was reported: an error once, the loss of the device each time. `adapter` is for
+  /// the message.
   void check(const std::string& adapter) {
     if (any_.load(std::memory_order_acquire)) raise(adapter);
   }
@@ -47,20 +48,20 @@ class DeviceReports {
   std::optional<Fault> error_;
 };
 
-/// Whether the message tells of a lost device. wgpu-native says so in passing; it does not call the
-/// callback for it.
+/// Whether the message says that the device is lost. wgpu-native mentions it in the error of some
+/// call; it does not call the callback.
 bool is_loss(std::string_view message);
 
-/// Number of a submission to a device's queue, from 1 on, in order.
+/// The number of a submission to a device's queue. They count from 1.
 using Submission = std::uint64_t;
 
-/// One opened device with its queue. Outlives everything made on it: whatever wgpu-native may still
-/// call refers to it.
+/// One opened device with its queue. It outlives everything that is made on it, because callbacks
+/// of wgpu-native refer to it.
 struct Gpu {
   Gpu() = default;
   Gpu(const Gpu&) = delete;
   Gpu& operator=(const Gpu&) = delete;
-  /// Waits for what was submitted. A device that does not answer is never released: wgpu-native
+  /// Waits for submitted work. A device that does not answer is never released, because wgpu-native
   /// would end the process.
   ~Gpu();
 
@@ -73,32 +74,33 @@ struct Gpu {
   DeviceHandle device;
   QueueHandle queue;  // after the device: released before it
 
-  /// Throws what the device reported on its own.
+  /// Throws what the device reported outside of any call.
   void check() { reports.check(adapter); }
   /// Throws the fault as a kiln error that begins with `doing`.
   void raise(std::optional<Fault> fault, const std::string& doing) {
     if (fault) throw_fault(*fault, doing);
   }
   [[noreturn]] void throw_fault(const Fault& fault, const std::string& doing);
-  /// Throws if the device was lost. It says so only when asked for something; some calls end the
-  /// process instead.
+  /// Asks whether the device is lost, and throws if so. A device does not say so by itself, and
+  /// some calls on a lost device end the process.
   void check_alive();
 
   /// Submits to the queue.
   Submission submit(std::span<const WGPUCommandBuffer> commands);
   [[nodiscard]] Submission submitted() const { return submitted_.load(std::memory_order_acquire); }
   [[nodiscard]] Submission done() const { return done_.load(std::memory_order_acquire); }
-  /// Waits until `submission` is done. Throws DeviceError where the device was lost, or finished
-  /// nothing for as long as `patience`: it counts as lost then.
+  /// Waits until `submission` is done. Throws DeviceError if the device is lost. A device that
+  /// finishes nothing within `patience` counts as lost.
   void wait(Submission submission);
   /// Waits until all that was submitted is done.
   void wait() { wait(submitted()); }
-  /// Waits until `ready()`, in the same way. What it waits for must come with a submission.
+  /// Waits until `ready()` is true, in the same way. A submission must make it so.
   void wait_until(const std::function<bool()>& ready);
-  /// The device counts as lost from here on: `what` did not end within `patience`. Throws.
+  /// Throws DeviceError: `what` did not end within `patience`. The device counts as lost from now
+  /// on.
   [[noreturn]] void give_up(std::string_view what);
-  /// Waits until all is done, `patience` at most in all; for the end of the device or the process.
-  /// Says whether it is.
+  /// Waits until all is done, at most for `patience`. Gives whether it is. It is for the end of the
+  /// device or of the process.
   bool finish() noexcept;
 
  private:
@@ -111,7 +113,7 @@ struct Gpu {
 };
 
 /// How long a device may take for one submission before it counts as lost: the environment variable
-/// KILN_DEVICE_TIMEOUT in seconds, else 120. Throws DeviceError where that is no number above 0.
+/// KILN_DEVICE_TIMEOUT in seconds, else 120. Throws DeviceError if that is no number above 0.
 std::chrono::milliseconds patience_by_environment();
 
 /// How a device is opened.
@@ -121,8 +123,8 @@ struct Opening {
   std::chrono::milliseconds patience{120'000};
 };
 
-/// Opens `adapter` with its own limits and the features kiln uses, unless told otherwise. Throws
-/// DeviceError.
+/// Opens `adapter` with all its limits and the features that kiln uses, or with less if `opening`
+/// says so. Throws DeviceError if the adapter refuses.
 std::shared_ptr<Gpu> open_gpu(const Adapter& adapter, const Opening& opening);
 
 }  // namespace kiln::wgpu

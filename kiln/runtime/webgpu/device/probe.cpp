@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint32_t rounds = 1 << 18;  // several times the limit that is known
 
-/// What the kernel is given, a one, and what it finds.
+/// What the kernel gets (the number one) and what it finds.
 struct Found {
   std::uint32_t one = 1;
   std::uint32_t rounds = 0;
@@ -22,7 +22,7 @@ struct Found {
   std::uint32_t padding = 0;
 };
 
-// What is counted is loaded each time: no compiler can know the sum.
+// The kernel loads what it adds in each round, so that no compiler can know the sum.
 KernelId counting_kernel(bool subgroups) {
   KernelId id;
   id.source = fmt::format(

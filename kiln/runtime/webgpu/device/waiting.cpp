@@ -1,4 +1,4 @@
-/// How a device is waited for. wgpu-native's own waits have no end, so kiln asks again and again.
+/// Waiting for a device. wgpu-native's own waits may never end, so kiln polls.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,8 +16,8 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-/// Sleeps a while that grows with the time waited so far, so that asking costs little and the end
-/// is seen early. At first it only lets others run: a system's shortest sleep is some 60 us.
+/// Sleeps for a time that grows with the time waited so far. So polling costs little, and the end
+/// is seen early. At first it only yields, because the shortest sleep of a system is some 60 us.
 class Pause {
  public:
   void operator()() const {
@@ -115,7 +115,7 @@ bool Gpu::finish() noexcept {
   if (stuck_.load()) return false;
   if (!section || !device) return true;
   const Pause pause;
-  // A device that was lost may never say that it is done.
+  // A lost device may never report that work is done.
   const milliseconds most = reports.lost() ? std::min(patience, milliseconds(5000)) : patience;
   while (done() < submitted()) {
     wgpuDevicePoll(device.get(), 0, nullptr);

@@ -20,7 +20,7 @@ Mapping::Mapping(Gpu& gpu, WGPUBuffer buffer, std::uint64_t bytes)
 Mapping::~Mapping() {
   const LibrarySection section(std::nothrow);
   if (!section) return;
-  ErrorScope scope(gpu_);  // unmapping what was never mapped is fine here
+  ErrorScope scope(gpu_);  // it is no fault if the buffer was never mapped
   wgpuBufferUnmap(buffer_);
 }
 

@@ -10,22 +10,23 @@
 
 namespace kiln::wgpu {
 
-/// A buffer on its way into host memory.
+/// A buffer that is being mapped into host memory.
 class Mapping {
  public:
-  /// Asks for the first `bytes` of `buffer`, once all that was submitted is done. The buffer must
+  /// Asks for the first `bytes` of `buffer` as they are after all submitted work. The buffer must
   /// outlive the mapping.
   Mapping(Gpu& gpu, WGPUBuffer buffer, std::uint64_t bytes);
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;
-  /// Unmaps; also where nobody waited.
+  /// Unmaps, even if nobody has waited.
   ~Mapping();
 
-  /// Waits and gives the bytes, which live as long as the mapping. Throws what went wrong.
+  /// Waits, and gives the bytes, which live as long as the mapping. Throws DeviceError if the
+  /// buffer could not be mapped.
   std::span<const std::byte> wait();
 
  private:
-  // Shared with the callback, which may run after the mapping was given up, and on another thread.
+  // Shared with the callback, which may run on another thread, and after the mapping has ended.
   struct Outcome {
     std::atomic<bool> done = false;
     WGPUMapAsyncStatus status = WGPUMapAsyncStatus_Error;

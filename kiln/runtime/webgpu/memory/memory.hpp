@@ -7,8 +7,8 @@
 
 namespace kiln::wgpu {
 
-/// One buffer of wgpu-native. Never a slice of one: slices would meet as input and output of a
-/// launch.
+/// One whole buffer of wgpu-native. Slices of one buffer would not do: a launch may not read one
+/// and write another.
 struct GpuMemory {
   HostClaim claim;  ///< of a software adapter, whose memory is the host's
   BufferHandle buffer;

@@ -12,7 +12,8 @@
 namespace kiln::wgpu {
 namespace {
 
-constexpr std::uint64_t large_clear = 1 << 20;  // from here on a clear is worth the end of a pass
+constexpr std::uint64_t large_clear = 1
+                                      << 20;  // from this size on a clear is worth ending the pass
 
 std::uint64_t word_floor(std::uint64_t bytes) { return bytes / 4 * 4; }
 std::uint64_t word_ceil(std::uint64_t bytes) { return (bytes + 3) / 4 * 4; }
@@ -46,7 +47,7 @@ KernelId patch_id(bool immediate) {
 
 }  // namespace
 
-/// Sets some bits of some words; what the kernel calls Info.
+/// Which bits of which words to set. The kernel's struct is called Info.
 struct WebGpuRuntime::Patch {
   std::uint32_t first = 0;
   std::uint32_t count = 0;
@@ -60,7 +61,7 @@ void WebGpuRuntime::write(const BufferPtr& buffer, std::uint64_t offset,
   gpu_->check();
   GpuMemory& memory = memory_of("write", buffer, offset, data.size());
   if (data.empty()) return;
-  // wgpu-native copies whole words. Parts of a word at either end are merged into what is there.
+  // wgpu-native copies whole words. A part of a word, at either end, is merged with what is there.
   const std::uint64_t end = offset + data.size();
   const std::uint64_t words_begin = std::min(word_ceil(offset), end);
   const std::uint64_t words_end = std::max(word_floor(end), words_begin);
@@ -129,7 +130,7 @@ void WebGpuRuntime::patch(const Pipeline& kernel, GpuMemory& memory, const Patch
 }
 
 std::shared_ptr<const Pipeline> WebGpuRuntime::patch_kernel() {
-  const std::lock_guard lock(patch_mutex_);  // before, never within, the one of what is recorded
+  const std::lock_guard lock(patch_mutex_);  // always taken before mutex_
   if (!patch_kernel_) {
     const KernelId id = patch_id(gpu_->limits.immediate_bytes >= sizeof(Patch));
     patch_kernel_ = compile_pipeline(gpu_, std::make_shared<GroupLayouts>(), id, "kiln::fill");
@@ -139,8 +140,8 @@ std::shared_ptr<const Pipeline> WebGpuRuntime::patch_kernel() {
 
 namespace {
 
-/// A read that somebody may wait for, or drop. Keeps the runtime, and gives the staging buffer back
-/// when it ends.
+/// A read for which somebody may wait, or which is dropped. It keeps the runtime alive, and gives
+/// the staging buffer back when it ends.
 struct PendingRead {
   std::shared_ptr<WebGpuRuntime> runtime;
   GpuMemoryPtr staging;
@@ -175,7 +176,7 @@ std::future<std::vector<std::byte>> WebGpuRuntime::read(const BufferPtr& buffer,
   const LibrarySection section;
   gpu_->check();
   const GpuMemory& memory = memory_of("read", buffer, offset, bytes);
-  // Deferred: get() itself drives the device, no thread waits meanwhile.
+  // Deferred: get() itself polls the device. No thread waits until then.
   if (bytes == 0) return std::async(std::launch::deferred, [] { return std::vector<std::byte>(); });
   const std::uint64_t begin = word_floor(offset);
   const std::uint64_t size = word_ceil(offset + bytes) - begin;

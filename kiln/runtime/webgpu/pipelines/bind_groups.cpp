@@ -7,7 +7,7 @@ namespace kiln::wgpu {
 
 namespace {
 
-// One for all devices and caches: a bind group's key must not fit a layout made later.
+// One counter for all devices and caches: the key of a bind group must not fit a later layout.
 std::atomic<std::uint64_t> next_id = 1;
 
 }  // namespace
@@ -57,7 +57,7 @@ const CachedGroup& BindGroups::insert(std::span<const std::uint64_t> key, BindGr
 }
 
 void BindGroups::make_room() {
-  if (groups_.size() >= most) groups_.clear();  // rare, and what is in use comes back at once
+  if (groups_.size() >= most) groups_.clear();  // rare; those in use are made again at once
 }
 
 void BindGroups::forget(std::span<const std::uint64_t> buffer_ids) {

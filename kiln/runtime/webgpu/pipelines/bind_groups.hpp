@@ -15,12 +15,12 @@ namespace kiln::wgpu {
 struct LayoutEntry {
   std::uint32_t binding = 0;
   WGPUBufferBindingType type = WGPUBufferBindingType_Storage;
-  bool in_ring = false;         ///< the metadata block, at an offset that changes by launch
-  std::uint64_t min_bytes = 0;  ///< what the kernel reads at least
+  bool in_ring = false;         ///< the metadata block, whose offset changes with each launch
+  std::uint64_t min_bytes = 0;  ///< the least that the kernel needs
   auto operator<=>(const LayoutEntry&) const = default;
 };
 
-/// A bind group layout; equal entries share one, so that kernels can share bind groups.
+/// A bind group layout. Equal entries share one layout, so that kernels can share bind groups.
 struct GroupLayout {
   BindGroupLayoutHandle handle;
   std::uint64_t id = 0;
@@ -35,25 +35,24 @@ class GroupLayouts {
  private:
   std::mutex mutex_;
   std::map<std::vector<LayoutEntry>, std::weak_ptr<const GroupLayout>> layouts_;
-  std::size_t room_ = 64;  // when those that no kernel has any more are forgotten
+  std::size_t room_ = 64;  // from this number on, layouts without a kernel are dropped
 };
 
-/// A bind group and the number that tells it from every other, also from one at the same address
-/// later.
+/// A bind group and its number. No two groups have one number, not even if one takes the address of
+/// another.
 struct CachedGroup {
   BindGroupHandle handle;
   std::uint64_t serial = 0;
 };
 
-/// Bind groups by what they bind. A key is the layout's id, then id, offset and size of each
-/// buffer.
+/// Bind groups by key: the layout's id, then id, offset and size of each buffer.
 class BindGroups {
  public:
   [[nodiscard]] const CachedGroup* find(std::span<const std::uint64_t> key) const;
   const CachedGroup& insert(std::span<const std::uint64_t> key, BindGroupHandle group);
-  /// Starts anew where there are too many. What find() and insert() gave is good until then.
+  /// Drops all groups if there are too many. What find() and insert() gave is valid until then.
   void make_room();
-  /// Drops the groups that hold one of these buffers: they would keep its memory.
+  /// Drops the groups that bind one of these buffers, because a group keeps its buffers' memory.
   void forget(std::span<const std::uint64_t> buffer_ids);
 
  private:

@@ -12,7 +12,7 @@
 namespace kiln::wgpu {
 namespace {
 
-// Pages are taken as they are touched.
+// The system gives a page only when it is used.
 constexpr std::size_t stack_bytes = std::size_t{256} << 20;
 
 struct Job {
@@ -33,14 +33,14 @@ void* run(void* data) {
   } catch (...) {
     job.error = std::current_exception();
   }
-  job.work = nullptr;  // what it keeps ends here, not with whoever waits
+  job.work = nullptr;  // what it holds ends on this thread, not on one that waits
   const std::lock_guard lock(job.mutex);
   job.done = true;
   job.ended.notify_all();
   return nullptr;
 }
 
-/// A thread's attributes with a large stack.
+/// Attributes of a thread with a large stack.
 class LargeStack {
  public:
   LargeStack() {

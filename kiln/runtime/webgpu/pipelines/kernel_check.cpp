@@ -33,7 +33,7 @@ void check_workgroup(const KernelId& id, std::string_view label, const Limits& l
   }
 }
 
-/// What `read` gives; its errors get the label.
+/// What `read` gives. Its errors get the label.
 template <class F>
 auto labelled(std::string_view label, F read) {
   try {
@@ -51,7 +51,7 @@ void check_depth(std::uint64_t depth, std::string_view label) {
          depth, most_kernel_depth);
 }
 
-// Drivers are not reliable here: one hangs, another takes what it says that it has not.
+// Drivers do not check this reliably. One hangs; another takes what it does not offer.
 void check_workgroup_memory(std::uint64_t bytes, std::string_view label, const Limits& limits) {
   if (bytes <= limits.workgroup_bytes) return;
   refuse(label, "uses {} bytes of workgroup memory; the adapter has {}", bytes,
@@ -60,7 +60,7 @@ void check_workgroup_memory(std::uint64_t bytes, std::string_view label, const L
 
 void check_module(const KernelId& id, std::string_view label, const Limits& limits) {
   const SpirvModule module = labelled(label, [&] { return read_spirv(id.words, id.constants); });
-  // Nobody would give them: they would be zero.
+  // Nothing would set the push constants, so they would be zero.
   if (module.push_constants) {
     refuse(label, "the SPIR-V module has push constants; params are a uniform block");
   }

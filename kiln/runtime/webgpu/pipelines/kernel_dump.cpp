@@ -15,8 +15,8 @@
 namespace kiln::wgpu {
 namespace {
 
-/// A file name's beginning. Of a long label only the first characters: the hash behind it tells the
-/// kernels apart.
+/// The beginning of a file's name. Long labels are cut, since the hash after them tells the kernels
+/// apart.
 std::string file_name(std::string_view label) {
   constexpr std::size_t longest = 100;  // with hash and extension far below what file systems take
   std::string name(label.substr(0, longest));
@@ -27,8 +27,8 @@ std::string file_name(std::string_view label) {
   return name;
 }
 
-/// Writes a file that is not there yet: neither what is there is changed, nor what a link points
-/// to. False where it could not be written; then there is none.
+/// Writes a new file. It changes no file that exists, and follows no link. If it cannot be written,
+/// this gives false and leaves no file.
 bool write_new(const std::string& path, std::string_view content) {
   const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
   if (file < 0) return errno == EEXIST;
@@ -43,9 +43,8 @@ bool write_new(const std::string& path, std::string_view content) {
   return whole;
 }
 
-/// Writes a file of the kernel, once, if the environment names a folder. `content` is a function,
-/// so that nothing is made for nobody. A file that cannot be written is no fault of the kernel's:
-/// it shows in a trace, and the launch goes on.
+/// Writes a file of the kernel, once, if the environment names a folder. `content` is called only
+/// then. If the file cannot be written, a trace says so, and the launch goes on.
 template <class Content>
 void write_dump(const KernelId& id, std::string_view label, std::string_view extension,
                 Content content) {

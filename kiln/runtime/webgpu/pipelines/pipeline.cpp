@@ -44,7 +44,7 @@ ShaderModuleHandle make_module(Gpu& gpu, const KernelId& id, std::string_view la
   return module;
 }
 
-// The kernel's groups, from 0 to the highest it names: those between are laid out empty.
+// The kernel's groups, from 0 to the highest that it names. Those that it does not name are empty.
 std::vector<Pipeline::Group> make_groups(Gpu& gpu, GroupLayouts& layouts, const KernelId& id,
                                          const std::vector<std::uint64_t>& min_bytes) {
   const bool ring = id.metadata_bytes != 0 && !id.metadata_immediate;
@@ -98,7 +98,7 @@ ComputePipelineHandle make_handle(Gpu& gpu, const KernelId& id, std::string_view
   return ComputePipelineHandle(wgpuDeviceCreateComputePipeline(gpu.device.get(), &descriptor));
 }
 
-// Raises the size of the slot that the fault is about; false if it is about something else.
+// Raises the size of the slot that the fault is about. False if the fault is another.
 bool learn_size(const Fault& fault, const KernelId& id, std::vector<std::uint64_t>& min_bytes) {
   const auto needed = parse_needed_bytes(fault.message);
   if (!needed) return false;
@@ -116,9 +116,9 @@ bool learn_size(const Fault& fault, const KernelId& id, std::vector<std::uint64_
 void compile_into(Pipeline& pipeline, GroupLayouts& layouts, const KernelId& id) {
   Gpu& gpu = *pipeline.gpu;
   const ShaderModuleHandle module = make_module(gpu, id, pipeline.label);
-  // How much a binding needs shows only in the fault of a layout that grants less. Known sizes let
-  // a launch refuse a buffer that is too small; left unknown, the whole batch would fail for it. A
-  // fault comes before the driver's compiler.
+  // wgpu-native says how many bytes a binding needs only in its error about a layout that grants
+  // less. With the sizes a launch can refuse a buffer that is too small. Without them the whole
+  // batch would fail. The error comes before the driver's compiler runs, so it costs little.
   pipeline.min_bytes.assign(id.bindings.size(), 4);
   while (true) {
     pipeline.groups = make_groups(gpu, layouts, id, pipeline.min_bytes);
@@ -190,7 +190,7 @@ std::size_t PipelineCache::kept() const {
 }
 
 bool PipelineCache::Same::operator()(const KernelId& a, const KernelId& b) const {
-  // The constants by their bits: 0 and -0 are equal, and give different kernels.
+  // Constants are compared by their bits: 0 and -0 are equal numbers but give different kernels.
   const auto bits = [](const auto& constant) {
     return std::bit_cast<std::uint64_t>(constant.second);
   };

@@ -25,7 +25,7 @@ class Pipeline final : public CompiledKernel {
   struct Group {
     std::shared_ptr<const GroupLayout> layout;
     std::vector<std::uint32_t>
-        operands;  ///< which of the launch's bindings, in the order of the layout's entries
+        operands;  ///< numbers of the launch's bindings, in the order of the layout's entries
     bool has_ring = false;  ///< the last entry is the metadata block
   };
 
@@ -39,14 +39,13 @@ class Pipeline final : public CompiledKernel {
   bool metadata_immediate = false;
 };
 
-/// Compiles without looking for what was compiled before. Throws KernelError whose text begins with
-/// `label`.
+/// Compiles a kernel anew. Throws KernelError that begins with `label`.
 std::shared_ptr<const Pipeline> compile_pipeline(const std::shared_ptr<Gpu>& gpu,
                                                  const std::shared_ptr<GroupLayouts>& layouts,
                                                  const KernelId& id, std::string_view label);
 
-/// Compiles kernels, each once, and keeps those that were asked for last. Safe to use from several
-/// threads: one that compiles holds up only those that want the same kernel.
+/// Compiles each kernel once, and keeps those that were asked for last. Safe to use from several
+/// threads. A thread that compiles holds up only threads that want the same kernel.
 class PipelineCache {
  public:
   using Compile =
@@ -59,8 +58,8 @@ class PipelineCache {
   [[nodiscard]] std::uint64_t compiled() const { return compiled_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::size_t kept() const;
 
-  /// Beyond this many the one that was not asked for longest goes; whoever still holds it keeps it.
-  /// On a software adapter a small one takes some 130 KB.
+  /// How many kernels are kept. Beyond that the one that was asked for longest ago is dropped; who
+  /// holds it can still use it. On a software adapter a small kernel takes some 130 KB.
   static constexpr std::size_t most = 1024;
 
  private:
@@ -86,23 +85,24 @@ class PipelineCache {
   std::uint64_t clock_ = 0;
 };
 
-/// Throws KernelError for what the adapter cannot have.
+/// Throws KernelError for a kernel that needs more than the adapter has.
 void check_kernel(const KernelId& id, std::string_view label, const Limits& limits,
                   const NativeLimits& native);
 
-/// Writes the source to the folder that the environment variable KILN_DUMP_KERNELS names, if it
-/// does. Follows no link, changes no file that is there, and throws nothing.
+/// Writes the source to the folder that the environment variable KILN_DUMP_KERNELS names, if it is
+/// set. Follows no link, changes no file that exists, and throws nothing.
 void dump_kernel(const KernelId& id, std::string_view label);
-/// Beside it, as JSON, what else the pipeline was made of: for kernels that the adapter's compiler
-/// has taken.
+/// Writes beside it, as JSON, what else the pipeline was made of. Call it for kernels that the
+/// adapter's compiler has taken.
 void dump_layout(const KernelId& id, std::string_view label);
 
-/// A binding that needs more bytes than its layout grants, as wgpu-native's message says it.
+/// A binding that needs more bytes than its layout grants.
 struct NeededBytes {
   std::uint32_t group = 0;
   std::uint32_t binding = 0;
   std::uint64_t bytes = 0;
 };
+/// Reads it from wgpu-native's message; nothing if the message is about something else.
 std::optional<NeededBytes> parse_needed_bytes(std::string_view message);
 
 }  // namespace kiln::wgpu
