@@ -11,7 +11,7 @@ import re
 import sys
 
 import checking
-import public_headers
+import declarations
 
 # No interface: a name in a namespace of these is checked for nothing.
 INTERNAL = {"detail"}
@@ -78,33 +78,33 @@ def shows(example, name):
 
 
 def examples_of(lines):
-    return [example for _, example in public_headers.examples(lines) if not public_headers.is_fragment(example)]
+    return [example for _, example in declarations.examples(lines) if not declarations.is_fragment(example)]
 
 
 def faults_of(root, header):
     text = (root / header).read_text()
     lines = text.splitlines()
-    found = public_headers.declarations(text)
+    found = declarations.declarations(text)
     for declared in found:
         if INTERNAL & {*declared.scope}:
             continue
-        comment = public_headers.comment_of(lines, declared.line)
+        comment = declarations.comment_of(lines, declared.line)
         if not comment:
             yield f"{header}:{declared.line}: {declared} has no comment"
         elif declared.kind == "function" and (is_named(WITH_EXAMPLE, header, declared) or
                                               not is_named(WITHOUT_EXAMPLE, header, declared)):
             owners = [owner for owner in found if owner.kind == "type" and
                       (*owner.scope, owner.name) == declared.scope and owner.line <= declared.line <= owner.body_end]
-            around = public_headers.paragraph_of(lines, declared.line)
+            around = declarations.paragraph_of(lines, declared.line)
             for owner in owners:
-                around += ["", *public_headers.comment_of(lines, owner.line), "", *lines[owner.line - 1:owner.body_end]]
+                around += ["", *declarations.comment_of(lines, owner.line), "", *lines[owner.line - 1:owner.body_end]]
             shown = examples_of(around)
             if not examples_of(comment) and not any(shows(example, declared.name) for example in shown):
                 yield f"{header}:{declared.line}: {declared} has no example that runs"
 
 
 def check(root):
-    headers = public_headers.public_headers(root)
+    headers = declarations.public_headers(root)
     return len(headers), [fault for header in headers for fault in faults_of(root, header)]
 
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Tests of check_comments.py, and of how public_headers.py reads a header."""
+"""Tests of check_comments.py, and of how declarations.py reads a header."""
 
 import unittest
 
 import check_comments
 import comment_examples
-import public_headers
+import declarations
 from tree_for_test import tree
 
 SCRIPT = "cmake/KilnInstallHeaders.cmake"
@@ -17,7 +17,7 @@ def faults(text):
 
 
 def names(text):
-    return [str(found) for found in public_headers.declarations(text)]
+    return [str(found) for found in declarations.declarations(text)]
 
 
 class CheckComments(unittest.TestCase):
@@ -52,14 +52,14 @@ class CheckComments(unittest.TestCase):
             self.assertEqual(check_comments.check(root)[1], ["kiln/b.hpp:1: f has no comment"])
 
     def test_what_is_exempt_exists(self):
-        headers = public_headers.public_headers(comment_examples.ROOT)
+        headers = declarations.public_headers(comment_examples.ROOT)
         declared = [found for header in headers for found in
-                    public_headers.declarations((comment_examples.ROOT / header).read_text())]
+                    declarations.declarations((comment_examples.ROOT / header).read_text())]
         known = {*headers, *map(str, declared), *("::".join(found.scope) for found in declared)}
         self.assertEqual({*check_comments.WITHOUT_EXAMPLE, *check_comments.WITH_EXAMPLE} - known, set())
 
 
-class PublicHeaders(unittest.TestCase):
+class Declarations(unittest.TestCase):
     def test_reads_functions_of_every_form(self):
         text = """
 template <class T, std::size_t N = (1 > 0)>
@@ -97,7 +97,7 @@ int C::member() { return 1; }
 
     def test_a_definition_after_its_declaration_is_the_same_function(self):
         text = "template <class F>\nint f(F x, int y = 1);\ntemplate <class F>\nint f(F x, int y) { return 1; }\nint f(char x) { return 2; }\n"
-        self.assertEqual([found.line for found in public_headers.declarations(text)], [1, 5])
+        self.assertEqual([found.line for found in declarations.declarations(text)], [1, 5])
 
 
 class CommentExamples(unittest.TestCase):

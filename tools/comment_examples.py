@@ -18,7 +18,7 @@ import pathlib
 import re
 import sys
 
-import public_headers
+import declarations
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 RESULT = re.compile(r'^(.*);\s*// (?:(\[.*\])|(".*")|throws (\w+))$')
@@ -67,14 +67,14 @@ def test(header, number, lines):
 
 def program(headers):
     tests = [test(header, number, lines) for header in headers
-             for number, lines in public_headers.examples((ROOT / header).read_text().splitlines())
-             if not public_headers.is_fragment(lines)]
+             for number, lines in declarations.examples((ROOT / header).read_text().splitlines())
+             if not declarations.is_fragment(lines)]
     return len(tests), "\n".join(['// Made by tools/comment_examples.py.\n#include "tests/comment_examples.hpp"\n\n'
                                   "namespace kiln {\nnamespace {\n", *tests, "}  // namespace\n}  // namespace kiln\n"])
 
 
 def main():
-    output, headers = pathlib.Path(sys.argv[1]), public_headers.public_headers(ROOT)
+    output, headers = pathlib.Path(sys.argv[1]), declarations.public_headers(ROOT)
     count, text = program(headers)
     if count == 0:
         sys.exit("comment_examples: no examples")

@@ -10,7 +10,7 @@ import re
 import sys
 
 import check_links
-import public_headers
+import declarations
 
 
 def documents(path, text):
@@ -34,7 +34,7 @@ def documents(path, text):
 def with_comments(text):
     """The header with a comment before every function that one is for."""
     lines = text.splitlines()
-    without = {found.line: public_headers.comment_of(lines, found.line) for found in public_headers.declarations(text)
+    without = {found.line: declarations.comment_of(lines, found.line) for found in declarations.declarations(text)
                if found.kind == "function" and not lines[found.line - 2].lstrip().startswith("///")}
     return "\n".join("\n".join([*without.get(number, []), line]) for number, line in enumerate(lines, start=1)) + "\n"
 
