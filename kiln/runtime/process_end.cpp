@@ -21,8 +21,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// After it has closed. Long enough for any process to end that does not wait for the sleeping
-// thread.
+// How long threads sleep after the end has begun. Any process has ended by then, unless it waits
+// for the sleeping thread.
 constexpr auto longest_sleep = std::chrono::seconds(10);
 constexpr milliseconds usual_patience{120'000};
 
@@ -32,7 +32,7 @@ std::atomic<bool> is_closing = false;
 std::atomic<std::thread::id> closed_by;
 thread_local int stretches = 0;  // of this thread and of those that it helps
 
-/// What was asked for. Never destroyed.
+/// What was registered. Never destroyed.
 struct AtEnd {
   const pid_t process = getpid();
   std::mutex mutex;
@@ -44,8 +44,8 @@ AtEnd& at_end() {
   return shared;
 }
 
-/// Lets no other thread in from here on and waits until what is inside is what waits for the
-/// calling thread, at most for `longest`; says whether it is.
+/// Lets no other thread enter from now on. Waits, at most for `longest`, until only threads that
+/// wait for the calling thread are inside. Gives whether that is so.
 bool close(milliseconds longest) {
   closed_by.store(std::this_thread::get_id());
   is_closed.store(true);
@@ -57,10 +57,10 @@ bool close(milliseconds longest) {
   return true;
 }
 
-/// The process begins to end.
+/// Runs when the process begins to end.
 void run_at_end() {
   const LibrarySection section(std::nothrow);
-  if (!section) return;  // it was here before
+  if (!section) return;  // it has run before
   AtEnd& end = at_end();
   // A forked child has none of the threads that its parent's libraries work with.
   const bool forked = getpid() != end.process;
@@ -88,7 +88,8 @@ bool on_main_thread() {
 }
 
 // Destructors of thread_locals are the first thing that std::exit runs. Libraries register handlers
-// at exit when they like, from threads of their own, so no handler is sure to come before theirs.
+// at exit at any time, from threads of their own, so no handler of ours is sure to run before
+// theirs.
 struct EndOfThread {
   bool watching = false;
   ~EndOfThread() {
@@ -96,7 +97,8 @@ struct EndOfThread {
   }
 };
 thread_local EndOfThread end_of_thread;
-// Here, so that it is the main thread's even if another is the first to open a device.
+// At namespace scope, so that the main thread owns it even if another thread opens the first
+// device.
 const bool watches_main_thread = end_of_thread.watching = true;
 
 }  // namespace
@@ -148,7 +150,8 @@ void at_process_end(void (*finish)(), milliseconds patience) {
 }
 
 void Library::may_have_changed() noexcept {
-  // Handlers that were registered last run first. Every time would be a list without end.
+  // The handler that was registered last runs first. To register one at each call would make an
+  // endless list.
   if (std::has_single_bit(calls_.fetch_add(1) + 1)) (void)std::atexit(run_at_end);
 }
 

@@ -10,29 +10,30 @@ namespace kiln {
 /// A stretch in which this thread may call a library that has state of its own: a driver, oneTBB,
 /// oneDNN.
 ///
-/// The rule at the end of the process: when it begins to end, before the libraries do, no thread
-/// comes in any more, those inside are waited for, and devices finish what was submitted. What is
-/// left is never released: the libraries may be gone by then, and the system takes it back. The
-/// thread that ends the process gets a DeviceError; others sleep, since the process is about to be
-/// gone and nobody may catch what they would throw. They get the error, too, where the process does
-/// not go: it may be waiting for them.
+/// The rule for the end of the process, which begins before the libraries end. From then on no
+/// thread may enter, the threads inside are waited for, and devices finish what was submitted. What
+/// is left is never released: the libraries may be gone by then, and the system takes it back. The
+/// thread that ends the process gets a DeviceError. Other threads sleep, since nobody might catch
+/// what they throw in a process that is about to be gone. They get the error, too, if the process
+/// does not end, since it may be waiting for them.
 class LibrarySection {
  public:
-  /// Throws DeviceError once the process ends.
+  /// Throws DeviceError if the process has begun to end.
   LibrarySection();
-  /// The same, but not open then; for destructors, and for work that can do without the library.
+  /// The same, but it does not throw: it is not open then. It is for destructors, and for work that
+  /// can do without the library.
   explicit LibrarySection(std::nothrow_t) noexcept;
   LibrarySection(const LibrarySection&) = delete;
   LibrarySection& operator=(const LibrarySection&) = delete;
   ~LibrarySection();
   explicit operator bool() const { return depth_ > 0; }
 
-  /// For work that another thread may do for one that is inside and waits for it. It is let in even
-  /// when the process ends.
+  /// For a thread that does work for a thread inside, which waits for it. It may enter even when
+  /// the process ends.
   class Helper {
    public:
     explicit Helper(const LibrarySection& of) : Helper(of.depth_) {}
-    explicit Helper(int depth);  ///< that of the section
+    explicit Helper(int depth);  ///< the depth of the section
     Helper(const Helper&) = delete;
     Helper& operator=(const Helper&) = delete;
     ~Helper();
@@ -48,11 +49,12 @@ class LibrarySection {
   bool outermost_ = false;
 };
 
-/// Has `finish` run when the process begins to end and no thread is inside. Threads are waited for
-/// as long as the longest `patience` of all calls; without any for 120 s.
+/// Registers `finish`, which runs when the process begins to end and no thread is inside. Threads
+/// are waited for as long as the longest `patience` of all calls, without any for 120 s.
 ///
-/// Where main returns or the main thread calls std::exit, it begins before every handler at exit.
-/// Where another thread calls it, before the handlers that were there when a Library last changed.
+/// If main returns or the main thread calls std::exit, the end begins before every handler at exit.
+/// If another thread calls std::exit, it begins before the handlers that were there when a Library
+/// last changed.
 void at_process_end(void (*finish)(), std::chrono::milliseconds patience);
 
 /// A library that registers handlers at exit when it likes, such as destructors of its statics.

@@ -9,15 +9,15 @@
 
 namespace kiln {
 
-/// One run of a queue, known to every thread that works for it. It calls rules, and a rule that
-/// read a queued tensor would wait for itself.
+/// One run of a queue. Every thread that works for it knows it, because the run calls rules, and a
+/// rule that read a queued tensor would wait for itself.
 class QueueRun {
  public:
   QueueRun() = default;
   QueueRun(const QueueRun&) = delete;
   QueueRun& operator=(const QueueRun&) = delete;
 
-  /// The run that this thread works for; null where it works for none.
+  /// The run for which this thread works; null if there is none.
   static QueueRun* current() { return working_for; }
 
   /// While it lives, this thread works for `run`.
@@ -32,7 +32,7 @@ class QueueRun {
     QueueRun* before_;
   };
 
-  /// For runtimes: one more launch or buffer, which counts for the run that this thread works for.
+  /// For runtimes: counts one more launch or buffer for the run for which this thread works.
   static void count_launch() { count(&QueueRun::launches_); }
   static void count_allocation() { count(&QueueRun::allocations_); }
   [[nodiscard]] std::uint64_t launches() const { return launches_.load(std::memory_order_relaxed); }
@@ -40,14 +40,14 @@ class QueueRun {
     return allocations_.load(std::memory_order_relaxed);
   }
 
-  /// Keeps an object whose destructor is another library's code until this object ends, which is
-  /// after the run's work and every Scope.
+  /// Keeps an object whose destructor is code of another library. It ends with this run, after the
+  /// run's work and every Scope.
   void leave(std::shared_ptr<void> owner) noexcept {
     try {
       const std::lock_guard lock(mutex_);
       owners_.push_back(std::move(owner));
     } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch)
-      // It ends here. What it calls of kiln that would wait is refused, as to any rule.
+      // It ends here. If it calls kiln in a way that would wait, that is refused, as in a rule.
     }
   }
 

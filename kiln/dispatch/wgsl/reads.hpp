@@ -19,7 +19,7 @@ class Reads {
   /// Names in the text begin with `prefix`. Throws ShapeError if a layout does not broadcast to
   /// `shape`.
   Reads(std::string_view prefix, const Shape& shape, std::span<const Layout> operands);
-  /// Of operands that have the result's shape.
+  /// For operands that have the result's shape.
   Reads(std::string_view prefix, CoalescedView view);
 
   /// How many operands there are.
@@ -41,8 +41,8 @@ class Reads {
   /// Statements that compute the coordinates which positions use. They divide only if an operand is
   /// neither as dense as the result nor a single element.
   [[nodiscard]] std::string coordinates() const;
-  /// A u32 expression: where operand i's element for result `index + lane` is. `lane` above 0 only
-  /// by_four; another name than "index" only where no position relies on coordinates.
+  /// A u32 expression: where operand i's element for result `index + lane` is. `lane` may be above
+  /// 0 only if by_four. The name may differ from "index" only if no position uses coordinates.
   [[nodiscard]] std::string position(std::size_t i, int lane = 0,
                                      std::string_view index = "index") const;
 

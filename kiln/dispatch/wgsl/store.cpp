@@ -94,7 +94,7 @@ std::vector<DType> Store::operand_dtypes() const {
   return dtypes;
 }
 
-/// All that is done to a value.
+/// The composed body of all epilogues.
 BodyPtr Store::body() const {
   if (fused_ == nullptr) return own_->body;
   return own_ ? compose(op_, *own_->body, *fused_, operand_dtypes()) : fused_->body;

@@ -19,18 +19,18 @@ namespace kiln::dispatch::wgsl {
 struct LaunchEpilogue {
   BodyPtr body;  ///< of the value, then of one element of each operand
   std::vector<StoredArray> operands;
-  std::vector<bool> store_alone;  ///< of each operand, whether nothing but the store reads it
+  std::vector<bool> store_alone;  ///< of each operand: whether only the store reads it
   Reads reads;
 };
 
 /// How a kernel calls a store.
 struct StoreCall {
   std::string name;    ///< of the function
-  StoredArray result;  ///< where values go unless there is a fused epilogue
-  bool four = false;   ///< whether four neighbours are stored at once, too
+  StoredArray result;  ///< where values go if there is no fused epilogue
+  bool four = false;   ///< whether four adjacent elements are stored at once, too
 };
 
-/// What happens to a result at its store: nothing, the launch's epilogue, a fused one, or one after
+/// The store of a result. It applies nothing, the launch's epilogue, a fused one, or both one after
 /// the other.
 ///
 ///     const Store store(op, {shape, DType::f32}, epilogue);  // at every launch
@@ -44,41 +44,41 @@ struct StoreCall {
 ///     text += store.functions(types, helpers);  // fn NAME(index: u32, value: T)
 class Store {
  public:
-  /// `value` is the result as the kernel has it. `fused` may be null; it fits, see require_fits,
-  /// and must outlive this.
+  /// `value` is the result as the kernel has it. `fused` may be null. It must fit, see
+  /// require_fits, and outlive this.
   Store(std::string_view op, const TensorSpec& value, const FusedEpilogue* fused,
         StoreCall call = {}, std::optional<LaunchEpilogue> own = std::nullopt);
 
   /// Whether values are stored unchanged.
   [[nodiscard]] bool plain() const { return fused_ == nullptr && !own_; }
-  /// What the kernel binds besides its own operands, in the order of declare_inputs.
+  /// The tensors that the kernel binds besides its own operands, in the order of declare_inputs.
   [[nodiscard]] std::span<const RawTensor> inputs() const;
-  /// The results that the store writes, of which the kernel's own is one if nothing is fused.
+  /// The results that the store writes. If nothing is fused, that is the kernel's own.
   [[nodiscard]] std::vector<DType> results() const;
   /// The body that is fused; null if there is none.
   [[nodiscard]] BodyPtr fused_body() const { return fused_ == nullptr ? nullptr : fused_->body; }
 
-  /// Appends all that the text depends on, but for the call and the launch's epilogue. It has the
-  /// fused body's address: keep the body with the key.
+  /// Appends everything on which the text depends, except the call and the launch's epilogue. That
+  /// has the fused body's address, so keep the body with the key.
   void append_key(std::string& key) const;
-  /// The dtypes inside all that is done to a value; empty for a plain store. Throws DTypeError that
-  /// begins with the operation's name.
+  /// The dtypes inside the composed body; empty for a plain store. Throws DTypeError that begins
+  /// with the operation's name.
   [[nodiscard]] BodyTypes types() const;
-  /// Adds the store's numbers; those of the fused epilogue are the last, and the first of them is
-  /// given.
+  /// Adds the store's numbers. Those of the fused epilogue are the last. Gives the word of the
+  /// first of them.
   std::size_t add_numbers(Metadata& metadata, const BodyTypes& types) const;
   /// The fused epilogue's numbers, in the same order.
   [[nodiscard]] std::vector<std::uint32_t> words(const BodyTypes& types) const;
 
-  /// Of an operand of the launch's epilogue: whether its array is of vec4 because of that.
+  /// Whether the array of an operand of the launch's epilogue is of vec4 for the store's sake.
   [[nodiscard]] bool reads_in_vec4(std::string_view name) const;
   /// Declare arrays in `group`, with binding numbers from `next` on.
   [[nodiscard]] std::string declare_inputs(KernelId& id, std::uint32_t group,
                                            std::uint32_t& next) const;
   [[nodiscard]] std::string declare_results(KernelId& id, std::uint32_t group,
                                             std::uint32_t& next) const;
-  /// The functions that finish and store elements of the result; see plain_store. `helpers` gets
-  /// the functions that the text calls.
+  /// The functions that apply the epilogues and store elements of the result; see plain_store.
+  /// `helpers` gets the functions that the text calls.
   [[nodiscard]] std::string functions(const BodyTypes& types, std::set<std::string>& helpers) const;
 
  private:

@@ -15,7 +15,7 @@ std::string element(const StoredArray& array, std::string_view index) {
                     : fmt::format("{}[{}]", array.name, index);
 }
 
-/// Behind the names of a step's values.
+/// The suffix of the names of a step's values.
 std::string suffix(int step) { return step == 0 ? std::string() : fmt::format("_{}", step); }
 std::string index_of(int step) { return "index" + suffix(step); }
 
@@ -43,7 +43,7 @@ class Writer {
   }
 
  private:
-  /// `fn NAME(index: u32, value: T) {` and how its body begins.
+  /// `fn NAME(index: u32, value: T) {` and the first statements of its body.
   std::string function(std::string_view behind, std::string_view vector, std::string_view begin) {
     std::string parameter;
     if (store_.value) {
@@ -54,8 +54,8 @@ class Writer {
     return fmt::format("fn {}{}(index: u32{}) {{\n{}", store_.name, behind, parameter, begin);
   }
 
-  /// `fn kiln_compute(v0: T, ...) -> KilnResults`, from elements as they are computed on to members
-  /// y0, y1, ... as they are stored.
+  /// `fn kiln_compute(v0: T, ...) -> KilnResults`. Its arguments have the types of computing, its
+  /// members y0, y1, ... those of storage.
   std::string compute() {
     std::vector<DType> inputs;
     if (store_.value) inputs.push_back(*store_.value);
@@ -89,8 +89,8 @@ class Writer {
     return text;
   }
 
-  /// Calls f(i, reads, j): operand i is the j-th of those that `reads` is about. Those behind the
-  /// operands are the results.
+  /// Calls f(i, reads, j): operand i is number j of those that `reads` describes. The results come
+  /// after the operands.
   template <class F>
   void each_read(F f) const {
     std::size_t i = 0;
@@ -114,7 +114,7 @@ class Writer {
     return store_.operands[i].vec4 && reads.is_quad(j);
   }
 
-  /// What the result `lane` of a step is computed from. With `quads` whole vec4s have been loaded.
+  /// The arguments for the result `lane` of a step. With `quads`, whole vec4s were loaded.
   std::string arguments(std::string_view value, int step, int lane, bool quads) const {
     std::vector<std::string> all;
     if (store_.value) all.push_back(as_stored(value));

@@ -1,5 +1,5 @@
 #pragma once
-/// Stores as text: what a kernel calls to bring a result where it belongs.
+/// Stores as text: the functions through which a kernel writes its results.
 #include <optional>
 #include <set>
 #include <span>
@@ -24,7 +24,7 @@ struct StoredArray {
 std::string declare_array(KernelId& id, std::uint32_t group, std::uint32_t binding, Access access,
                           const StoredArray& array);
 
-/// The begin of a kernel with those declarations: `enable f16; ` if they name the type.
+/// The first text of a kernel with those declarations: `enable f16; ` if they name the type.
 std::string enable_f16(std::string_view declarations);
 
 /// `fn NAME(index: u32, value: T)`, which stores one element; T is the array's storage type. With
@@ -32,8 +32,8 @@ std::string enable_f16(std::string_view declarations);
 /// array of vec4 the index must be a multiple of four.
 std::string plain_store(std::string_view name, const StoredArray& array, bool four);
 
-/// How often one call of NAME4 stores four neighbours. All loads come before the first store, so
-/// that they are on their way together; a step past the end loads what is there.
+/// How often one call of NAME4 stores four adjacent elements. All loads come before the first
+/// store, so that they are under way together. A step past the end loads valid elements.
 struct StoreSteps {
   int count = 1;
   std::uint32_t apart = 0;  ///< from one step's index to the next one's
@@ -44,26 +44,26 @@ struct StoreSteps {
 struct ComputedStore {
   std::string_view op;         ///< what errors begin with
   std::string name;            ///< of the function
-  std::optional<DType> value;  ///< what a kernel hands over; none where there is none before it
+  std::optional<DType> value;  ///< what the kernel hands over; none if no kernel comes before
   const Body& body;            ///< of the value, then of one element of each operand
   const BodyTypes& types;
   std::string_view param_prefix;  ///< with a slot's number after it: that run-time scalar
   std::vector<StoredArray> operands;
-  /// Of the operands: of the first few, then of the next. Behind them may come the results'
-  /// places; else results are dense.
+  /// How the operands are read, group by group. After them may come the places of the results;
+  /// without those results are dense.
   std::vector<const Reads*> reads;
-  std::vector<StoredArray> results;  ///< one a root; of dense ones all are of vec4, or none
+  std::vector<StoredArray> results;  ///< one for each root; of dense ones all are of vec4, or none
   bool one = true;                   ///< whether NAME is wanted
   bool four = false;                 ///< whether NAME4 is wanted
   StoreSteps steps{};
 };
 
-/// The same functions as plain_store, and what they use; without a value they take the index alone.
+/// The same functions as plain_store, and what they use. Without a value they take only the index.
 /// `helpers` gets the functions that the text calls; see wgsl_helpers.
 std::string computed_store(const ComputedStore& store, std::set<std::string>& helpers);
 
-/// Whether NAME4 finds the operands of four results at once: always where `aligned`, that is, the
-/// index divides by four.
+/// Whether NAME4 finds the operands of four results at once. It always does if `aligned`, that is,
+/// if the index is a multiple of four.
 bool reads_by_four(std::span<const Reads* const> reads, bool aligned);
 
 }  // namespace kiln::dispatch::wgsl

@@ -27,7 +27,7 @@ std::uint64_t memory_of_the_machine() {
              : std::uint64_t{1} << 40;
 }
 
-/// What the system calls the processor.
+/// The processor's name, as the system gives it.
 std::string processor() {
   std::ifstream info("/proc/cpuinfo");
   for (std::string line; std::getline(info, line);) {
@@ -58,7 +58,7 @@ HostMemory::HostMemory(std::uint64_t bytes, HostClaim promised)
   const std::uint64_t whole = (bytes + alignment - 1) / alignment * alignment;
   data = static_cast<std::byte*>(std::aligned_alloc(alignment, whole));
 #ifdef MADV_HUGEPAGE
-  // Large pages: a tensor's first writer would else wait for one fault every 4 KiB.
+  // Large pages, because the first write to each page of 4 KiB would cost a page fault.
   if (data != nullptr && bytes >= huge) (void)madvise(data, whole, MADV_HUGEPAGE);
 #endif
 }
@@ -67,7 +67,7 @@ HostMemory::~HostMemory() {
   std::free(data);
 }  // NOLINT(cppcoreguidelines-no-malloc): aligned_alloc's
 
-/// Memory handed out. Goes back to the pool when it ends.
+/// Memory that is in use. It goes back to the pool when this ends.
 class PooledBuffer final : public HostBuffer {
  public:
   PooledBuffer(std::shared_ptr<CpuRuntime> runtime, std::unique_ptr<HostMemory> memory,
@@ -147,7 +147,7 @@ std::unique_ptr<HostMemory> CpuRuntime::obtain(std::uint64_t size) {
                   size, pool_.counts().bytes_in_use, host_memory_left()));
 }
 
-/// Null where the machine has not so much.
+/// Null if the machine does not have so much.
 std::unique_ptr<HostMemory> CpuRuntime::create(std::uint64_t size) {
   auto claim = HostClaim::take(size);
   if (!claim) return nullptr;
@@ -246,7 +246,7 @@ void CpuRuntime::trim() {
 }
 
 Device device() {
-  // Never destroyed: tensors may end while statics do, and the threads need it.
+  // Never destroyed: tensors may end while statics end, and threads need it.
   static const auto& shared = *new std::shared_ptr<CpuRuntime>(std::make_shared<CpuRuntime>());
   trace_by_environment();
   return Device(shared);

@@ -20,7 +20,7 @@ struct HostMemory {
   HostMemory& operator=(const HostMemory&) = delete;
   ~HostMemory();
 
-  std::byte* data = nullptr;  ///< null where there was not so much
+  std::byte* data = nullptr;  ///< null if there was not so much
   std::uint64_t size = 0;
   HostClaim claim;
 };
@@ -59,7 +59,7 @@ class CpuRuntime final : public Runtime {
                                            std::uint64_t bytes) override;
   void synchronize() override {}
 
-  /// Refuses: kernels of the host are compiled with the program.
+  /// Throws UnsupportedError: kernels of the host are compiled with the program.
   CompiledKernelPtr compile(const KernelId& id, std::string_view label) override;
   void launch(const CompiledKernelPtr& kernel, std::span<const Binding> bindings,
               std::span<const std::byte> metadata,
@@ -106,7 +106,7 @@ class CpuRuntime final : public Runtime {
   TraceDevice track_;
 };
 
-/// The runtime as the host's; null if it is another.
+/// The runtime as that of the host; null if it is another.
 inline CpuRuntime* host(Runtime& runtime) { return dynamic_cast<CpuRuntime*>(&runtime); }
 inline const CpuRuntime* host(const Runtime& runtime) {
   return dynamic_cast<const CpuRuntime*>(&runtime);

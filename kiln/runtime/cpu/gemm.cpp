@@ -10,7 +10,7 @@
 #include "kiln/runtime/process_end.hpp"
 #include "kiln/support/error.hpp"
 
-// As the OpenMP standard has them. The header omp.h is not always there without OpenMP switched on.
+// Declared as in the OpenMP standard, because omp.h may be missing if OpenMP is not switched on.
 extern "C" int omp_get_max_threads();
 extern "C" void omp_set_num_threads(int);
 
@@ -34,7 +34,7 @@ struct Sizes {
   std::int64_t m, n, k;
 };
 
-/// While it lives, oneDNN stays on the calling thread. Its OpenMP threads would spin beside TBB's.
+/// While it lives, oneDNN uses only the calling thread. Its OpenMP threads would spin beside TBB's.
 class OnOneThread {
  public:
   OnOneThread() { omp_set_num_threads(1); }
@@ -49,7 +49,7 @@ class OnOneThread {
 /// An operand as oneDNN takes it: rows one after the other, or with `transposed` columns.
 struct Matrix {
   const float* data;
-  std::int64_t row_stride, col_stride;  // that of an axis of size 1 is replaced by one that fits
+  std::int64_t row_stride, col_stride;  // for an axis of size 1 replaced by a stride that fits
   bool transposed;
 
   [[nodiscard]] std::int64_t pitch() const { return transposed ? col_stride : row_stride; }
@@ -87,7 +87,7 @@ struct Slicing {
   std::int64_t height, width, rows, cols;
 };
 
-/// One slice a thread, of a form that has little to read: every slice reads its rows of a and
+/// One slice for each thread, of the form that reads least: a slice reads its rows of a and its
 /// columns of b.
 Slicing slicing_of(const Sizes& s, std::int64_t threads) {
   const double operations =
@@ -150,7 +150,7 @@ void gemm(std::int64_t m, std::int64_t n, std::int64_t k, const GemmOperand& a,
   }
   const Sizes sizes{m, n, k};
   const std::int64_t pitch = m == 1 ? n : out_pitch;
-  // Without any k nothing is read, and the strides may be anything.
+  // If k is 0, nothing is read, and the strides may be anything.
   const Matrix left = k == 0 ? Matrix{} : matrix_of("a", a, m, k);
   const Matrix right = k == 0 ? Matrix{} : matrix_of("b", b, k, n);
   const LibrarySection section;

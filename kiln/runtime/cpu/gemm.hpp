@@ -15,17 +15,17 @@ struct GemmOperand {
 
 /// out[i * out_pitch + j] = sum over k of a(i, k) * b(k, j), for i < m, j < n.
 ///
-/// `out` overlaps no operand and is not read: what it held, NaN included, does not matter. k = 0
-/// gives zeros; m = 0 or n = 0 does nothing. NaN and infinities travel as IEEE 754 says.
+/// `out` must not overlap an operand. It is not read, so old contents, even NaN, do not matter. k =
+/// 0 gives zeros; m = 0 or n = 0 does nothing. NaN and infinities are as in IEEE 754.
 ///
-/// Runs on the oneTBB threads of the calling arena, from about a million operations on; smaller
-/// ones on the calling thread alone. Any number of threads may call it at once, TBB tasks too;
-/// while one waits here it takes up no other task. A batch is a loop over it: many small matrices
-/// in a tbb::parallel_for, few large ones in a plain loop. The library compiles its inner loops in
-/// the first calls, which take some 30 ms more.
+/// From about a million operations on it uses the oneTBB threads of the calling arena, below that
+/// only the calling thread. Any number of threads may call it at once, also from TBB tasks; a
+/// thread that waits here takes no other task. For a batch call it in a loop: a tbb::parallel_for
+/// for many small matrices, a plain loop for few large ones. The first calls take some 30 ms more,
+/// because the library compiles its inner loops.
 ///
 /// Equal shapes, strides and arena sizes give equal bits. Throws ShapeError for sizes below 0 and
-/// strides that are none of the above, and KernelError for what the library reports.
+/// for other strides, and KernelError if the library reports an error.
 ///
 ///     gemm(m, n, k, {a, k, 1}, {b, 1, k}, c, n);  // c[m, n] = a[m, k] * b[n, k]^T
 void gemm(std::int64_t m, std::int64_t n, std::int64_t k, const GemmOperand& a,

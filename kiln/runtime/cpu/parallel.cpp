@@ -23,8 +23,8 @@ void detail::parallel(std::int64_t count, std::int64_t grain, RangeFunction call
     call(f, 0, count);
     return;
   }
-  // Ranges that differ by one at most, a few for each thread so that a slow one does not hold up
-  // the others.
+  // Ranges differ by one at most. There are a few for each thread, so that a slow thread does not
+  // hold up the others.
   constexpr std::int64_t each = 4;
   const std::int64_t parts = std::min(count / grain, each * threads());
   if (parts <= 1) {
@@ -37,11 +37,11 @@ void detail::parallel(std::int64_t count, std::int64_t grain, RangeFunction call
   QueueRun* const queue = QueueRun::current();
   const auto run = [&](std::int64_t part) {
     const LibrarySection::Helper inside(section);
-    const QueueRun::Scope here(queue);  // the other threads work for what the caller works for
+    const QueueRun::Scope here(queue);  // the other threads work for the caller's run
     call(f, at(part), at(part + 1));
   };
-  // Isolated: a caller that holds a lock must not be handed an outside task that wants it while it
-  // waits.
+  // Isolated, because a caller may hold a lock: while it waits it must not get an outside task that
+  // wants the same lock.
   tbb::this_task_arena::isolate(
       [&] { tbb::parallel_for<std::int64_t>(0, parts, run, tbb::simple_partitioner()); });
   onetbb.may_have_changed();

@@ -7,7 +7,7 @@
 namespace kiln::dispatch::wgsl {
 namespace {
 
-/// The array that an output lies in, and an input that it overwrites.
+/// The array of an output, and of an input that the output overwrites.
 std::string output_array(std::size_t output) { return fmt::format("y{}", output); }
 
 /// The arrays of the inputs, then of the outputs.

@@ -20,12 +20,12 @@ struct ElementwiseLaunch {
   Reads reads;  ///< of the inputs, then where the outputs' elements are
   /// For each input the number of the output that has its buffer; else -1. Empty if there is none.
   std::span<const std::int32_t> overwritten_by{};
-  int steps = 1;  ///< times that a thread makes width() results; 1 where coordinates are needed
+  int steps = 1;  ///< how often a thread makes width() results; 1 if coordinates are needed
 
   [[nodiscard]] bool is_overwritten(std::size_t input) const {
     return input < overwritten_by.size() && overwritten_by[input] >= 0;
   }
-  /// Neighbours that a thread makes at once.
+  /// How many adjacent results a thread makes at once.
   [[nodiscard]] int width() const { return reads.by_four() ? 4 : 1; }
 };
 

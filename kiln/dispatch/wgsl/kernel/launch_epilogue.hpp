@@ -11,9 +11,9 @@ namespace kiln::dispatch::wgsl {
 /// Whether the kernel's own text names the operand.
 bool mentions_operand(const webgpu::Launch& launch, std::string_view name);
 
-/// The epilogue of the launch, applied where `out` is stored; nothing if it names none. `in` are
-/// the operands with the layouts they will have. Throws KernelError for an epilogue whose operands
-/// are no inputs of the output's shape.
+/// The epilogue of the launch, which is applied where `out` is stored. Nothing if the launch names
+/// none. `in` are the operands with the layouts that they will have. Throws KernelError for an
+/// epilogue whose operands are no inputs of the output's shape.
 std::optional<LaunchEpilogue> launch_epilogue(const OpTable& table, const webgpu::Launch& launch,
                                               std::span<const Operand> in, const Operand& out);
 
