@@ -231,7 +231,7 @@ class Reader {
     const auto found = values_.find(id);
     if (found == values_.end()) {
       throw KernelError(
-          "the size of an array in workgroup memory is an expression, and cannot be told");
+          "an array in workgroup memory must have a constant for its size, not an expression");
     }
     return found->second.word;
   }

@@ -307,7 +307,7 @@ WgslEvaluator::Size WgslEvaluator::layout(Range type, std::string_view what) con
     return WgslType(*this, type, 0).run();
   } catch (const Unclear&) {
     throw KernelError(
-        fmt::format("the size of '{}' cannot be told before it is compiled; write its counts with "
+        fmt::format("the size of '{}' is not known before it is compiled; write its counts with "
                     "numbers, `const`s and `override`s",
                     what));
   }
@@ -320,7 +320,7 @@ std::uint64_t WgslEvaluator::count(Range expression, std::string_view what) cons
     return static_cast<std::uint64_t>(value.whole);
   } catch (const Unclear&) {
     throw KernelError(
-        fmt::format("{} cannot be told before it is compiled; write it with numbers, `const`s and "
+        fmt::format("{} is not known before it is compiled; write it with numbers, `const`s and "
                     "`override`s",
                     what));
   }
@@ -330,7 +330,7 @@ std::string_view WgslEvaluator::type_of(std::string_view name) const {
   try {
     return WgslExpression::type_of(*this, name, 0);
   } catch (const Unclear&) {
-    throw KernelError(fmt::format("the type of '{}' cannot be told; write it", name));
+    throw KernelError(fmt::format("the type of '{}' is not known; write it", name));
   }
 }
 

@@ -172,8 +172,12 @@ class Renderer {
     std::int64_t total = 1;
     bool folds = false;
     for (const std::int64_t n : launch_.grid) {
-      if (n < 0 || __builtin_mul_overflow(total, n, &total))
-        fail("the grid has a negative or too large size");
+      if (n < 0 || __builtin_mul_overflow(total, n, &total)) {
+        const auto& [x, y, z] = launch_.grid;
+        fail(fmt::format(
+            "grid {} x {} x {} must have sizes of 0 or more, and fewer than 2^63 workgroups", x, y,
+            z));
+      }
       folds = folds || n > limits_.workgroups;
     }
     const bool asks = calls(source_, "kiln_workgroup");

@@ -78,10 +78,9 @@ bool wants_dense(const webgpu::Launch& launch, std::string_view name) {
 }
 
 [[noreturn]] void refuse_epilogue(const OpTable& table) {
-  throw KernelError(
-      fmt::format("{}: its results do not leave through one generated store, so nothing can be "
-                  "applied there",
-                  table.name));
+  throw KernelError(fmt::format(
+      "{}: an epilogue needs a kernel that writes one result through its generated store",
+      table.name));
 }
 
 std::shared_ptr<const PreparedKernel> prepare(Runtime& runtime, const OpTable& table,
