@@ -118,7 +118,7 @@ void Client::launch(const KernelSource& source, const std::array<std::uint32_t, 
   for (const RawTensor& t : buffers) {
     const std::string who = fmt::format("{}: {}", name_, rendered.name);
     require_on(who, t, *runtime_);
-    dispatch::require_inside([&] { return who; }, t);
+    dispatch::require_inside([&] { return std::string_view(who); }, t);
     bindings.push_back({t.buffer});
   }
   CompiledKernelPtr kernel;
