@@ -39,7 +39,7 @@ Digits load_digits() {
 std::vector<std::size_t> shuffled(std::size_t count, std::uint64_t seed) {
   std::vector<std::size_t> order(count);
   std::iota(order.begin(), order.end(), std::size_t{0});
-  // By hand: what std::shuffle does with a generator is left to each library.
+  // By hand, because standard libraries differ in how std::shuffle uses a generator.
   std::mt19937_64 random(seed);
   for (std::size_t i = count; i > 1; --i) std::swap(order[i - 1], order[random() % i]);
   return order;

@@ -46,7 +46,7 @@ class Trainer {
     const auto order =
         shuffled(count, options_.seed * 1'000'003 + static_cast<std::uint64_t>(number));
     std::vector<std::pair<Reading<float>, double>>
-        losses;  // on their way: no step waits for the one before
+        losses;  // being read: no step waits for the one before
     for (std::size_t begin = 0; begin < count; begin += batch) {
       const Images some = images_.pick(order, begin, std::min(begin + batch, count));
       losses.emplace_back(step(some).read(), static_cast<double>(some.size()));
@@ -64,7 +64,7 @@ class Trainer {
     const std::uint64_t before = device_.runtime().counters().launches;
     AnyTensor loss = loss_of(parameters_, images, device_);
     const Gradients gradients = loss.backward();
-    loss = loss.detach();  // drops the graph: what it kept for backward need not be stored
+    loss = loss.detach();  // ends the graph, and with it what was kept for backward
     parameters_ = adam_.step(parameters_, gradients);
     device_.flush();
     launches_ = device_.runtime().counters().launches - before;

@@ -49,7 +49,7 @@ std::vector<webgpu::Launch> MatmulBiasRelu::webgpu_kernel(const Operand& lhs, co
       .params = {{"m", out.dim(-2)}, {"k", lhs.dim(-1)}, {"n", out.dim(-1)}},
       .grid = {ceil_div(out.dim(-1), 16), ceil_div(out.dim(-2), 16), out.batch()},
       .trusted = true,         // it guards every access itself, which check_op tests
-      .rounds = lhs.dim(-1)};  // of a thread's loop; refused where the adapter would cut it short
+      .rounds = lhs.dim(-1)};  // of a thread's loop; refused if the adapter would cut it short
   return {wgsl, spirv_kernel(wgsl, lhs, rhs, out)};  // the second for devices that take SPIR-V
 }
 
@@ -86,8 +86,9 @@ MatmulBiasRelu::Saved MatmulBiasRelu::save(const Saver& saver, const AnyTensor& 
 void MatmulBiasRelu::backward(const Saved& saved, const AnyTensor& grad, Grads<3>& grads) {
   const AnyTensor g = relu_backward(saved.out.get(), grad);
   auto& [lhs, rhs, bias] = grads;
-  // Reduced: summed over the batch dimensions along which an operand broadcast. Which factor is the
-  // gradient is said because its zeros are strong: 0 times an infinity or a NaN is 0.
+  // set_reduced sums over the batch dimensions along which an operand broadcast. GradientIn says
+  // which factor is the gradient: where that is 0, the product is 0, even if the other is infinite
+  // or NaN.
   if (lhs) lhs.set_reduced(matmul(g, transpose(saved.rhs.get()), GradientIn::lhs));
   if (rhs) rhs.set_reduced(matmul(transpose(saved.lhs.get()), g, GradientIn::rhs));
   if (bias) bias.set(g);

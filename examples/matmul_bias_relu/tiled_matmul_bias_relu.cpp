@@ -1,4 +1,4 @@
-// The production form: not a line of WGSL, the library's tiled matrix product with an end of our
+// The production form has no WGSL: it is the library's tiled matrix product with an epilogue of our
 // own.
 #include "matmul_bias_relu.hpp"
 #include "rules.hpp"
