@@ -50,9 +50,9 @@ struct Backend {
   Language language;
   /// Whether the rule is asked for its languages.
   bool (*asks_rule)(const OpTable& table);
-  /// Asks it. `limits` are those of a device; null stands for what every device of the kind
-  /// promises. Throws what the rule throws.
-  std::vector<Language> (*languages)(const OpTable& table, const void* op, const Limits* limits,
+  /// Asks it. `runtime` may be null, which stands for what every device of the kind promises.
+  /// Throws what the rule throws.
+  std::vector<Language> (*languages)(const OpTable& table, const void* op, Runtime* runtime,
                                      std::span<const Described> inputs,
                                      std::span<const TensorSpec> out) = nullptr;
   /// Runs that rule; see dispatch::run_kernel.
@@ -62,7 +62,7 @@ struct Backend {
                                        std::span<const TensorSpec> out,
                                        const FusedEpilogue* epilogue);
   /// See dispatch::takes_epilogue; there is one result.
-  std::optional<int> (*takes_epilogue)(const OpTable& table, const void* op, const Runtime& runtime,
+  std::optional<int> (*takes_epilogue)(const OpTable& table, const void* op, Runtime& runtime,
                                        std::span<const Operand> inputs,
                                        std::span<const TensorSpec> out);
   /// A kernel with the storage buffers that it declares. Throws KernelError that begins with `op`.

@@ -97,7 +97,7 @@ class Numbering {
 /// Makes the graph of a numbered batch.
 class Drawing {
  public:
-  Drawing(const Batch& batch, const Runtime& runtime) : batch_(batch), runtime_(runtime) {}
+  Drawing(const Batch& batch, Runtime& runtime) : batch_(batch), runtime_(runtime) {}
 
   Graph run() && {
     for (const StoragePtr& storage : batch_.values)
@@ -180,7 +180,7 @@ class Drawing {
   }
 
   const Batch& batch_;
-  const Runtime& runtime_;
+  Runtime& runtime_;
   Graph graph_;
 };
 
@@ -188,7 +188,7 @@ class Drawing {
 
 void Batch::number() { Numbering(*this).run(); }
 
-Graph Batch::graph(const Runtime& runtime) const { return Drawing(*this, runtime).run(); }
+Graph Batch::graph(Runtime& runtime) const { return Drawing(*this, runtime).run(); }
 
 void Batch::fail(const std::exception_ptr& cause) const {
   const auto fail_one = [&](const StoragePtr& of) {

@@ -28,7 +28,7 @@ struct Batch {
   /// Numbers everything and writes the form.
   void number();
   /// The graph for the passes: a node for each operation. Call number() first.
-  [[nodiscard]] fusion::Graph graph(const Runtime& runtime) const;
+  [[nodiscard]] fusion::Graph graph(Runtime& runtime) const;
   /// Makes `cause` the error of every result that is not computed yet.
   void fail(const std::exception_ptr& cause) const;
 };

@@ -77,6 +77,59 @@ TEST(WgslKernelOp, CompilesOncePerKernelNotPerShape) {
   EXPECT_EQ(spent.launches, 5U);
 }
 
+/// x * by + plus; counts how often its rule is asked.
+struct Counting {
+  static constexpr std::string_view name = "counting";
+  static constexpr std::array inputs = {"x"};
+  using layers = Layers<Cube, Fusion>;
+  Param by;
+  int plus;
+  static int& asked() {
+    static int count = 0;
+    return count;
+  }
+  static TensorSpec output(const TensorSpec& x) { return x; }
+  webgpu::Launch webgpu_kernel(const Operand&, const Operand& out) const {
+    ++asked();
+    webgpu::Launch launch =
+        over_elements("store_out(i, x[i] * Elem(params.by) + Elem(params.plus));", out);
+    launch.params.emplace_back("by", by);
+    launch.params.emplace_back("plus", plus);
+    return launch;
+  }
+};
+
+struct Negated {
+  static constexpr std::string_view name = "negated";
+  static Expr body(Expr x) { return -x; }
+};
+
+TEST(WgslKernelOp, ARuleIsAskedOnceForCallPlanAndLaunch) {
+  const AnyTensor x = make<float>({1, 2}, {2});
+  const auto asked = [](const auto& f) {
+    Counting::asked() = 0;
+    f();
+    return Counting::asked();
+  };
+  const auto plain = [](float by, int plus, const AnyTensor& on) {
+    return values(apply(Counting{by, plus}, on));
+  };
+  EXPECT_EQ(asked([&] { EXPECT_THAT(plain(2, 1, x), ElementsAre(3, 5)); }), 1);
+  // Another value of its Param, and another kernel from the same answer.
+  EXPECT_EQ(asked([&] {
+              EXPECT_THAT(plain(3, 1, x), ElementsAre(4, 7));
+              const AnyTensor fused = apply(Negated{}, apply(Counting{5.0, 1}, x));
+              EXPECT_THAT(values(fused), ElementsAre(-6, -11));
+            }),
+            0);
+  // What it may depend on: attributes, shapes, dtypes.
+  EXPECT_EQ(asked([&] { EXPECT_THAT(plain(2, 4, x), ElementsAre(6, 8)); }), 1);
+  EXPECT_EQ(asked([&] { EXPECT_THAT(plain(2, 1, make<float>({1}, {1})), ElementsAre(3)); }), 1);
+  EXPECT_EQ(
+      asked([&] { EXPECT_THAT(plain(2, 1, make({1, 2}, {2}, DType::f16)), ElementsAre(3, 5)); }),
+      1);
+}
+
 struct Tuned {
   static constexpr std::string_view name = "tuned";
   static constexpr std::array inputs = {"x"};

@@ -11,7 +11,7 @@ std::size_t most_operands(const Runtime&) { return std::numeric_limits<std::size
 
 bool has_rule(const OpTable& table) { return table.cpu_kernel != nullptr; }
 
-std::optional<int> takes_epilogue(const OpTable& table, const void*, const Runtime&,
+std::optional<int> takes_epilogue(const OpTable& table, const void*, Runtime&,
                                   std::span<const Operand> inputs, std::span<const TensorSpec>) {
   if (!has_rule(table)) return {};
   return static_cast<int>(inputs.size() + 1);

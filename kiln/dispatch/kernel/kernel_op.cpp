@@ -19,7 +19,7 @@ std::vector<RawTensor> run_kernel(const OpTable& table, const void* op,
   return backend.run_kernel(runtime, table, op, inputs, out, epilogue);
 }
 
-std::optional<int> takes_epilogue(const OpTable& table, const void* op, const Runtime& runtime,
+std::optional<int> takes_epilogue(const OpTable& table, const void* op, Runtime& runtime,
                                   std::span<const Operand> inputs,
                                   std::span<const TensorSpec> out) {
   if (out.size() != 1) return {};

@@ -27,7 +27,7 @@ std::vector<RawTensor> run_kernel(const OpTable& table, const void* op,
 /// back or zeroed, a kernel in SPIR-V, or no kernel that takes these operands. An epilogue binds
 /// one more buffer for each input, and for each result except the first. Asks the operation's
 /// kernel rule. The names of `inputs` do not matter.
-std::optional<int> takes_epilogue(const OpTable& table, const void* op, const Runtime& runtime,
+std::optional<int> takes_epilogue(const OpTable& table, const void* op, Runtime& runtime,
                                   std::span<const Operand> inputs, std::span<const TensorSpec> out);
 
 }  // namespace kiln::dispatch

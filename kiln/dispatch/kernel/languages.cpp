@@ -46,11 +46,11 @@ class AnsweredLanguages : public RuntimeExtension {
 };
 
 /// `any` if the rule throws: the operation throws the same when it runs.
-Languages ask(const Backend& backend, const OpTable& table, const void* op, const Limits* limits,
+Languages ask(const Backend& backend, const OpTable& table, const void* op, Runtime* runtime,
               std::span<const Described> inputs, std::span<const TensorSpec> out) {
   Languages all = 0;
   try {
-    for (const Language language : backend.languages(table, op, limits, inputs, out))
+    for (const Language language : backend.languages(table, op, runtime, inputs, out))
       all |= bit(language);
   } catch (...) {
     return any;
@@ -88,20 +88,20 @@ bool has_kernel_for(const OpTable& table, const void* op, Runtime& runtime,
   std::string key;
   append_call(key, table, op, inputs, out);
   const Languages offered = runtime.extension<AnsweredLanguages>().find_or(
-      key, [&] { return ask(backend, table, op, &runtime.limits(), inputs, out); });
+      key, [&] { return ask(backend, table, op, &runtime, inputs, out); });
   return std::ranges::any_of(runtime.languages(),
                              [&](Language language) { return (offered & bit(language)) != 0; });
 }
 
-std::vector<Language> languages_offered(const OpTable& table, const void* op,
-                                        const Runtime& runtime, std::span<const Described> inputs,
+std::vector<Language> languages_offered(const OpTable& table, const void* op, Runtime& runtime,
+                                        std::span<const Described> inputs,
                                         std::span<const TensorSpec> out) {
   std::vector<Language> languages;
   for (const Backend* backend : all_backends()) {
     if (!backend->has_rule(table)) continue;
-    const Limits* limits = backend == &backend_of(runtime) ? &runtime.limits() : nullptr;
+    Runtime* own = backend == &backend_of(runtime) ? &runtime : nullptr;
     const Languages known =
-        backend->asks_rule(table) ? ask(*backend, table, op, limits, inputs, out) : any;
+        backend->asks_rule(table) ? ask(*backend, table, op, own, inputs, out) : any;
     if (known == any) languages.push_back(backend->language);
     for (const Language language : {Language::wgsl, Language::spirv}) {
       if (known != any && (known & bit(language)) != 0) languages.push_back(language);

@@ -29,8 +29,8 @@ bool has_kernel_for(const OpTable& table, const void* op, Runtime& runtime,
 /// Whether has_kernel_for would ask the rule. Only then it looks at `inputs` and `out`.
 bool asks_kernel_rule(const OpTable& table, const Runtime& runtime);
 /// The languages in which it has kernels for these operands, for a message. Asks its kernel rule.
-std::vector<Language> languages_offered(const OpTable& table, const void* op,
-                                        const Runtime& runtime, std::span<const Described> inputs,
+std::vector<Language> languages_offered(const OpTable& table, const void* op, Runtime& runtime,
+                                        std::span<const Described> inputs,
                                         std::span<const TensorSpec> out);
 
 /// The error of an operation that has no kernel in a language which `runtime` accepts. It names the

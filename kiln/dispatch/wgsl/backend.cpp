@@ -1,6 +1,7 @@
 #include "kiln/dispatch/wgsl/backend.hpp"
 
 #include "kiln/dispatch/kernel/operands.hpp"
+#include "kiln/dispatch/wgsl/kernel/candidates.hpp"
 
 namespace kiln::dispatch::wgsl {
 namespace {
@@ -26,17 +27,19 @@ bool asks_rule(const OpTable& table) {
   return table.webgpu_kernel != nullptr && table.webgpu_forward == nullptr;
 }
 
-std::vector<Language> languages(const OpTable& table, const void* op, const Limits* limits,
+std::vector<Language> languages(const OpTable& table, const void* op, Runtime* runtime,
                                 std::span<const Described> inputs,
                                 std::span<const TensorSpec> out) {
   std::vector<Operand> in;
   for (std::size_t i = 0; i < inputs.size(); ++i)
     in.push_back({name_of(table.inputs, i), inputs[i].dtype, inputs[i].layout});
-  std::vector<Language> offered;
-  const auto candidates = table.webgpu_kernel(op, in, operands(table.outputs, out),
-                                              limits == nullptr ? promised : *limits);
-  for (const webgpu::Launch& launch : candidates) offered.push_back(launch.source.language());
-  return offered;
+  const auto languages_of = [](const std::vector<webgpu::Launch>& launches) {
+    std::vector<Language> offered;
+    for (const webgpu::Launch& launch : launches) offered.push_back(launch.source.language());
+    return offered;
+  };
+  if (runtime != nullptr) return languages_of(candidates(*runtime, table, op, in, out)->launches);
+  return languages_of(table.webgpu_kernel(op, in, operands(table.outputs, out), promised));
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ void run_reduction(const std::shared_ptr<Runtime>& runtime, const ReductionCall&
 std::vector<RawTensor> run_kernel(const std::shared_ptr<Runtime>& runtime, const OpTable& table,
                                   const void* op, std::span<const RawTensor> inputs,
                                   std::span<const TensorSpec> out, const FusedEpilogue* epilogue);
-std::optional<int> takes_epilogue(const OpTable& table, const void* op, const Runtime& runtime,
+std::optional<int> takes_epilogue(const OpTable& table, const void* op, Runtime& runtime,
                                   std::span<const Operand> inputs, std::span<const TensorSpec> out);
 RawKernel raw_kernel(std::string_view op, const KernelSource& source,
                      const std::array<std::uint32_t, 3>& workgroup,

@@ -15,7 +15,7 @@ class Binder {
          std::span<const Operand> out)
       : table_(table), launch_(launch), in_(in), out_(out) {}
 
-  RenderedLaunch run(std::span<const Param* const> params, const Limits& limits) && {
+  RenderedLaunch run(const ParamFields& params, const Limits& limits) && {
     require_rounds(table_, launch_, limits);
     check_contract();
     Metadata metadata;
@@ -111,7 +111,7 @@ class Binder {
 
 RenderedLaunch bind_module(const OpTable& table, const webgpu::Launch& launch,
                            std::span<const Operand> in, std::span<const Operand> out,
-                           std::span<const Param* const> params, const Limits& limits) {
+                           const ParamFields& params, const Limits& limits) {
   return Binder(table, launch, in, out).run(params, limits);
 }
 

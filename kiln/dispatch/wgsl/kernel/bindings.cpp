@@ -17,7 +17,7 @@ namespace {
 class Renderer {
  public:
   Renderer(const OpTable& table, const webgpu::Launch& launch, std::span<const Operand> in,
-           std::span<const Operand> out, std::span<const Param* const> params, const Limits& limits,
+           std::span<const Operand> out, const ParamFields& params, const Limits& limits,
            const FusedEpilogue* epilogue)
       : table_(table),
         launch_(launch),
@@ -229,7 +229,7 @@ class Renderer {
   const webgpu::Launch& launch_;
   std::span<const Operand> in_;
   std::span<const Operand> out_;
-  std::span<const Param* const> params_;
+  ParamFields params_;
   const Limits& limits_;
   SourceTemplate template_;
   std::string_view source_;
@@ -243,8 +243,7 @@ class Renderer {
 }  // namespace
 
 std::vector<RenderedLaunch::Patch> add_params(const OpTable& table, const webgpu::Launch& launch,
-                                              std::span<const Param* const> params,
-                                              Metadata& metadata) {
+                                              const ParamFields& params, Metadata& metadata) {
   const auto fail = [&](std::string_view name, std::string_view what) {
     throw KernelError(
         fmt::format("{}: {}: param '{}'{}", table.name, launch.source.text().name, name, what));
@@ -258,11 +257,12 @@ std::vector<RenderedLaunch::Patch> add_params(const OpTable& table, const webgpu
     } else if (const auto* number = std::get_if<double>(&p.value)) {
       metadata.add(p.name, "f32", word_of(table.name, *number, DType::f32));
     } else {
-      const auto at = std::ranges::find(params, std::get<const Param*>(p.value));
-      if (at == params.end()) fail(p.name, " must be a Param field of the operation itself");
-      const std::size_t word =
-          metadata.add(p.name, "f32", word_of(table.name, (*at)->value(), DType::f32));
-      patches.push_back({word, static_cast<std::size_t>(at - params.begin())});
+      const auto at = std::ranges::find(params.asked, std::get<const Param*>(p.value));
+      if (at == params.asked.end()) fail(p.name, " must be a Param field of the operation itself");
+      const auto field = static_cast<std::size_t>(at - params.asked.begin());
+      const double value = params.own[field]->value();
+      patches.push_back(
+          {metadata.add(p.name, "f32", word_of(table.name, value, DType::f32)), field});
     }
   }
   return patches;
@@ -278,7 +278,7 @@ void require_rounds(const OpTable& table, const webgpu::Launch& launch, const Li
 
 RenderedLaunch render(const OpTable& table, const webgpu::Launch& launch,
                       std::span<const Operand> in, std::span<const Operand> out,
-                      std::span<const Param* const> params, const Limits& limits,
+                      const ParamFields& params, const Limits& limits,
                       const FusedEpilogue* epilogue) {
   if (launch.source.language() == Language::spirv)
     return bind_module(table, launch, in, out, params, limits);

@@ -24,11 +24,17 @@ struct RenderedLaunch {
   std::size_t epilogue_word = 0;  ///< the word at which the epilogue's numbers begin
 };
 
+/// The Param fields of an operation, in order: of the one that gave the launch, and of the one that
+/// is launched.
+struct ParamFields {
+  std::span<const Param* const> asked;
+  std::span<const Param* const> own;
+};
+
 /// Adds the launch's own numbers, in their order, and returns those that are Param fields. Throws
 /// KernelError for two of one name, and for a Param of another operation.
 std::vector<RenderedLaunch::Patch> add_params(const OpTable& table, const webgpu::Launch& launch,
-                                              std::span<const Param* const> params,
-                                              Metadata& metadata);
+                                              const ParamFields& params, Metadata& metadata);
 
 /// Throws KernelError for a launch whose loops take more rounds than the adapter allows.
 void require_rounds(const OpTable& table, const webgpu::Launch& launch, const Limits& limits);
@@ -37,7 +43,7 @@ void require_rounds(const OpTable& table, const webgpu::Launch& launch, const Li
 /// need generated text, for bindings that differ from the launch's, and for a grid above the limit.
 RenderedLaunch bind_module(const OpTable& table, const webgpu::Launch& launch,
                            std::span<const Operand> in, std::span<const Operand> out,
-                           std::span<const Param* const> params, const Limits& limits);
+                           const ParamFields& params, const Limits& limits);
 
 /// Makes a launch of WGSL ready. Throws KernelError for a launch that breaks the contract: no
 /// {{ bindings }}, an output that is never stored, names that clash or do not exist, or a grid
@@ -45,7 +51,7 @@ RenderedLaunch bind_module(const OpTable& table, const webgpu::Launch& launch,
 /// buffers are then the inputs, the scratch, the epilogue's inputs and its results.
 RenderedLaunch render(const OpTable& table, const webgpu::Launch& launch,
                       std::span<const Operand> in, std::span<const Operand> out,
-                      std::span<const Param* const> params, const Limits& limits,
+                      const ParamFields& params, const Limits& limits,
                       const FusedEpilogue* epilogue);
 
 }  // namespace kiln::dispatch::wgsl

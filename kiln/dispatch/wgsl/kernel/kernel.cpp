@@ -10,6 +10,7 @@
 #include "kiln/dispatch/kernel_cache.hpp"
 #include "kiln/dispatch/wgsl/backend.hpp"
 #include "kiln/dispatch/wgsl/kernel/bindings.hpp"
+#include "kiln/dispatch/wgsl/kernel/candidates.hpp"
 #include "kiln/dispatch/wgsl/kernel/launch_epilogue.hpp"
 #include "kiln/dispatch/words.hpp"
 #include "kiln/support/error.hpp"
@@ -90,15 +91,16 @@ std::shared_ptr<const PreparedKernel> prepare(Runtime& runtime, const OpTable& t
                                               const FusedEpilogue* epilogue) {
   std::vector<Operand> in = operands(table.inputs, inputs);
   const std::vector<Operand> out = operands(table.outputs, specs);
-  const auto candidates = table.webgpu_kernel(op, in, out, runtime.limits());
-  const webgpu::Launch& launch = choose(table, runtime, candidates);
+  const CandidatesPtr offered = candidates(runtime, table, op, in, specs);
+  const webgpu::Launch& launch = choose(table, runtime, offered->launches);
   if (epilogue != nullptr && !stores_once(launch, specs.size())) refuse_epilogue(table);
   std::vector<bool> dense;
   for (Operand& t : in) {
     dense.push_back(wants_dense(launch, t.name));
     if (dense.back()) t.layout = Layout::dense(t.layout.shape);
   }
-  RenderedLaunch rendered = render(table, launch, in, out, params, runtime.limits(), epilogue);
+  RenderedLaunch rendered =
+      render(table, launch, in, out, {offered->params, params}, runtime.limits(), epilogue);
   auto prepared = std::make_shared<PreparedKernel>();
   try {
     prepared->kernel = runtime.compile(rendered.id, table.name);
@@ -211,16 +213,14 @@ std::vector<RawTensor> run_kernel(const std::shared_ptr<Runtime>& runtime, const
   return launch(table, op, runtime, inputs, out, epilogue);
 }
 
-std::optional<int> takes_epilogue(const OpTable& table, const void* op, const Runtime& runtime,
+std::optional<int> takes_epilogue(const OpTable& table, const void* op, Runtime& runtime,
                                   std::span<const Operand> inputs,
                                   std::span<const TensorSpec> out) {
   if (table.webgpu_forward != nullptr || table.webgpu_kernel == nullptr) return {};
-  const std::vector<Operand> in = renamed(table.inputs, inputs);
-  const auto candidates =
-      table.webgpu_kernel(op, in, operands(table.outputs, out), runtime.limits());
-  const webgpu::Launch* launch = first_willing(runtime, candidates);
+  const CandidatesPtr offered = candidates(runtime, table, op, inputs, out);
+  const webgpu::Launch* launch = first_willing(runtime, offered->launches);
   if (launch == nullptr || !stores_once(*launch, out.size())) return {};
-  return static_cast<int>(in.size() + launch->scratch.size() + 1);
+  return static_cast<int>(inputs.size() + launch->scratch.size() + 1);
 }
 
 }  // namespace kiln::dispatch::wgsl
