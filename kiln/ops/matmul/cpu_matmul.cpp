@@ -40,7 +40,7 @@ class Matrices {
   cpu::Strided<const float> view_;
 };
 
-/// The epilogue's function over the whole result, in place.
+/// Applies the epilogue to the whole result, in place.
 std::optional<dispatch::FusedEpilogue> fused_of(const Epilogue& epilogue,
                                                 std::span<const cpu::Input> inputs, DType out) {
   if (epilogue.body == nullptr) return std::nullopt;
@@ -53,8 +53,8 @@ struct Sizes {
   std::int64_t m, n, k;
 };
 
-/// The sum of an element's products, of which those with a zero of the gradient count as 0. Ends at
-/// the first NaN: it stays one.
+/// The sum of an element's products. Those with a zero of the gradient are 0. It ends at the first
+/// NaN, since the sum stays NaN.
 float summed_again(const cpu::GemmOperand& a, const cpu::GemmOperand& b, std::int64_t k,
                    GradientIn gradient) {
   float sum = 0;
@@ -66,8 +66,7 @@ float summed_again(const cpu::GemmOperand& a, const cpu::GemmOperand& b, std::in
   return sum;
 }
 
-/// Makes zeros of the gradient strong in a product that is there: only a sum that is NaN can
-/// differ.
+/// Makes zeros of the gradient strong in a finished product. Only sums that are NaN can change.
 void sum_nans_again(const Sizes& sizes, const cpu::GemmOperand& a, const cpu::GemmOperand& b,
                     float* out, GradientIn gradient) {
   const std::int64_t grain = std::max<std::int64_t>((1 << 16) / sizes.n, 1);

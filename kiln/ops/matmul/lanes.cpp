@@ -12,13 +12,13 @@ namespace {
 /// What a workgroup computes: `rows` rows, and `cols` columns of each of its lanes.
 struct LanesTile {
   std::uint32_t lanes = 8;
-  bool shared = false;  ///< lanes hand each other what they loaded, by subgroup operations
+  bool shared = false;  ///< lanes share what they loaded, by subgroup operations
   std::uint32_t rows = 8;
   std::uint32_t cols = 4;
 };
 
-// Measured on llvmpipe (docs/performance.md). More rows make fewer loads of rhs, up to the
-// registers' end; each shape of tile is a kernel to compile, so there are few.
+// Measured on llvmpipe (docs/performance.md). More rows make fewer loads of rhs, as long as there
+// are registers. There are few shapes of tiles, because each is a kernel to compile.
 LanesTile choose_lanes(const Limits& limits, std::int64_t m, std::int64_t n) {
   LanesTile tile;
   const std::uint32_t lanes = limits.subgroup;
@@ -30,15 +30,15 @@ LanesTile choose_lanes(const Limits& limits, std::int64_t m, std::int64_t n) {
   return tile;
 }
 
-/// The lines of the kernel that name a thread's registers one by one.
+/// The lines of the kernel that name the registers of a thread one by one.
 struct LanesText {
   std::string starts;
   std::string step;
   std::string sums;
 };
 
-/// All sums of the thread once more, with zeros of the gradient that are strong, where there is a
-/// NaN. That is rare: the loop before knows nothing of it, and here each lane loads for itself.
+/// If a sum is NaN, adds up all sums of the thread again, with strong zeros of the gradient. That
+/// is rare, so the first loop does without it, and here each lane loads for itself.
 std::string again_text(const LanesTile& tile) {
   std::string all;
   std::string starts;
@@ -65,9 +65,9 @@ std::string again_text(const LanesTile& tile) {
       all, tile.cols == 1 ? "all" : "all.x + all.y + all.z + all.w", starts, row, step, next);
 }
 
-/// Which operand the gradient is, is a number, so that both share a kernel.
+/// A number says which operand is the gradient, so that both cases share a kernel.
 constexpr std::string_view again_functions = R"(
-// By the bits: compilers take 0 * x for what stands beside it.
+// By the bits: compilers take 0 * x for 0, and would drop a comparison of floats.
 fn is_nan_sum(x: Acc) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u; }
 fn strong_term(a: Acc, b: Row) -> Row {
   let size = select(bitcast<Bits>(b), Bits(bitcast<u32>(a)), params.gradient_rhs == 0u) & Bits(0x7fffffffu);
@@ -77,7 +77,7 @@ fn strong_term(a: Acc, b: Row) -> Row {
 
 LanesText lanes_text(const LanesTile& tile) {
   LanesText text;
-  const std::uint32_t share = tile.shared ? tile.lanes : 1;  // rows whose values one load brings
+  const std::uint32_t share = tile.shared ? tile.lanes : 1;  // rows whose values one load serves
   std::string row;
   std::string next;
   for (std::uint32_t i = 0; i < tile.rows / share; ++i) {

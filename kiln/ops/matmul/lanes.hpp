@@ -3,8 +3,8 @@
 
 namespace kiln::webgpu {
 
-/// The matrix product of a software adapter: no workgroup memory, one text for every layout and
-/// size.
+/// The matrix product of a software adapter. It uses no workgroup memory, and has one text for
+/// every layout and size.
 Launch lanes_matmul(const Operand& lhs, const Operand& rhs, const Operand& out,
                     const Limits& limits, GradientIn gradient);
 

@@ -1,11 +1,11 @@
 {{ bindings }}
 
-// out[z] = lhs[z] * rhs[z] on a software adapter: a core runs a workgroup, whose threads are the lanes of its vectors.
+// out[z] = lhs[z] * rhs[z] on a software adapter. There a core runs a workgroup, whose threads are the lanes of its vectors.
 //
-// Loads are what costs there, each a load for every lane, and barriers cost more: so nothing goes through workgroup memory. A
-// thread computes ROWS x COLS outputs in registers. Its columns are LANES apart, so that the lanes' columns lie side by side.
-// Where there are subgroup operations, a lane loads one value of lhs in LANES and hands it to the others. Operands are read
-// in place by their strides, which are numbers: one text serves every layout and size.
+// Loads are expensive there, since each is a load for every lane. Barriers cost more, so nothing goes through workgroup memory.
+// A thread computes ROWS x COLS outputs in registers. Its columns are LANES apart, so that the lanes' columns are adjacent. With
+// subgroup operations a lane loads one value of lhs in LANES and hands it to the others. Operands are read in place by their
+// strides, which are numbers of the launch, so one text serves every layout and size.
 const LANES = {{ workgroup_size_x }}u;
 const ROWS = {{ rows }}u;
 const COLS = {{ cols }}u;
@@ -24,14 +24,14 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   let lhs_base = lhs_batch(tile.z);
   let rhs_base = rhs_batch(tile.z);
 
-  // Rows and columns outside of the result read those at its edge, and are not stored.
+  // Rows and columns outside of the result read those at its edge. They are not stored.
 {{ starts }}
   for (var k = 0u; k < params.k; k++) {
 {{ step }}
   }
 {{ again }}
 
-  // The bounds are no constants, so that compilers leave one store in the loops, with all that is fused into it.
+  // The bounds are no constants, so that compilers do not unroll the loops: the store, with everything fused into it, stays one.
   var sums = array<Row, ROWS>({{ sums }});
   let rows = min(params.m - m0, ROWS);
   let cols = (min(params.n - n0, LANES * COLS) + LANES - 1) / LANES;

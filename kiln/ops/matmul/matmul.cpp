@@ -16,9 +16,9 @@ namespace {
 
 /// How the kernel reads one operand's matrices.
 struct MatrixView {
-  bool transposed = false;  ///< columns, not rows, lie together
+  bool transposed = false;  ///< columns are contiguous, not rows
   std::int64_t pitch = 0;   ///< elements from one row (column, if transposed) to the next
-  bool dense = false;       ///< neither lies together: copied first
+  bool dense = false;       ///< neither is contiguous: the operand is copied first
   bool vec4 = false;        ///< can be read as whole vec4
 };
 
@@ -42,7 +42,7 @@ MatrixView view_of(const Operand& t) {
   return v;
 }
 
-/// The stores of a thread's outputs, one line a quad, in the names of the kernel.
+/// The stores of a thread's outputs, one line for each quad, with the kernel's names.
 std::string stores_text(const MatmulTile& tile) {
   std::string text;
   const std::uint32_t quads = tile.thread_n / 4;
@@ -92,19 +92,19 @@ struct Matmul {
 };
 static_assert(Extension<Matmul>);
 
-/// How much of k a product takes at once: half of the rounds that the loops of a thread may have
-/// where the adapter ends them. Of a gradient's it may take twice as many.
+/// How much of k a product takes at once: half of the rounds that the loops of a thread may have,
+/// if the adapter limits them. A product of a gradient may take twice as many rounds.
 std::int64_t part_of(GradientIn gradient) {
   return gradient == GradientIn::neither ? 32768 : 16384;
 }
 
-/// Whether the adapter would end a thread's loop along k before its end.
+/// Whether the adapter would cut a thread's loop along k short.
 bool loops_too_long(const AnyTensor& lhs, const AnyTensor& rhs, GradientIn gradient) {
   if (lhs.rank() < 2 || rhs.rank() < 2 || lhs.dim(-1) != rhs.dim(-2)) return false;
   return lhs.dim(-1) > part_of(gradient) && lhs.device().limits().loop_rounds != 0;
 }
 
-/// The sum of the products of parts along k, in f32.
+/// The product as a sum of products of parts along k, in f32.
 AnyTensor product_in_parts(const AnyTensor& lhs, const AnyTensor& rhs, GradientIn gradient) {
   (void)matmul_spec(Matmul::name, lhs.spec(), rhs.spec());
   const std::int64_t part = part_of(gradient);

@@ -1,17 +1,17 @@
 {{ bindings }}
 
-// out[z] = lhs[z] * rhs[z], both operands read in place, whichever of their last two dimensions is contiguous.
+// out[z] = lhs[z] * rhs[z]. Both operands are read in place, whichever of their last two dimensions is contiguous.
 //
-// A workgroup computes a tile of TM x TN outputs and walks along k, TK steps at a time. Both operands are brought into
-// workgroup memory k-major (lhs therefore transposed), so that the inner loop reads whole vectors of either. A thread
-// computes RM x RN outputs in registers. Nothing here relies on the adapter's bounds checks.
+// A workgroup computes a tile of TM x TN outputs and walks along k, TK steps at a time. Both operands are copied to workgroup
+// memory in k-major order (so lhs is transposed), and the inner loop reads whole vectors of both. A thread computes RM x RN
+// outputs in registers. Nothing here relies on the adapter's bounds checks.
 const TM = {{ tile_m }}u;
 const TN = {{ tile_n }}u;
 const TK = {{ tile_k }}u;
 const RM = {{ thread_m }}u;             // multiples of 4, as are the tile's sides
 const RN = {{ thread_n }}u;
 const SPLIT = {{ k_split }}u;           // teams of threads that share a tile, each taking every SPLIT-th k
-const BUFFERS = {{ buffers }}u;         // 2: the next tile is written while this one is read, one barrier a tile, not two
+const BUFFERS = {{ buffers }}u;         // 2: the next tile is written while this one is read, with one barrier for each tile
 const LHS_ALONG_K = {{ lhs_along_k }};  // k is the contiguous dimension of lhs (row-major), else m
 const RHS_ALONG_K = {{ rhs_along_k }};  // k is the contiguous dimension of rhs (transposed), else n
 const LHS_VEC = {{ lhs_vec }};          // lhs is bound as vec4: contiguous dimension, pitch and batch offsets divide by 4
@@ -24,13 +24,13 @@ const THREADS = {{ workgroup_size_x }}u;
 const COLS = TN / RN;                   // a team is ROWS x COLS threads
 const ROWS = TM / RM;
 const TEAM = COLS * ROWS;
-const QM = RM / 4;                      // quads of rows, of columns, that a thread owns
+const QM = RM / 4;                      // quads of rows and of columns that a thread owns
 const QN = RN / 4;
-const LHS_PITCH = TM / 4 + 1;           // in vec4; the pad keeps transposing stores off each other's banks
+const LHS_PITCH = TM / 4 + 1;           // in vec4; the extra one keeps stores that transpose in different banks
 const RHS_PITCH = TN / 4 + 1;
 const RHS_BASE = TK * LHS_PITCH;
 const STAGE = TK * (LHS_PITCH + RHS_PITCH);
-const LHS_QUADS = TM * TK / 4;          // what a tile takes to load, in quads, and the share of one thread
+const LHS_QUADS = TM * TK / 4;          // quads to load for a tile, and the share of one thread
 const RHS_QUADS = TN * TK / 4;
 const LHS_SHARE = (LHS_QUADS + THREADS - 1) / THREADS;
 const RHS_SHARE = (RHS_QUADS + THREADS - 1) / THREADS;
@@ -64,7 +64,7 @@ fn keep_quad(p: Place, base: u32, pitch: u32, along_k: bool, q: Quad) {
 fn lhs_at(i: u32) -> Quad { return Quad(vec4<Elem>(lhs[i])); }
 fn rhs_at(i: u32) -> Quad { return Quad(vec4<Elem>(rhs[i])); }
 
-// Outside of the operand a quad is zero: what lies there is never read, so its NaN cannot spread.
+// A quad outside of the operand is zero. Memory there is never read, so a NaN there cannot spread.
 fn lhs_quad(base: u32, m: u32, k: u32) -> Quad {
   var q = Quad();
   if (m < params.m && k < params.k) {
@@ -93,7 +93,7 @@ fn rhs_quad(base: u32, n: u32, k: u32) -> Quad {
   return q;
 }
 
-// What a thread carries from memory to workgroup memory.
+// What a thread copies from memory to workgroup memory.
 struct Load { lhs: array<Quad, LHS_SHARE>, rhs: array<Quad, RHS_SHARE> }
 
 fn load(next: ptr<function, Load>, thread: u32, lhs_base: u32, rhs_base: u32, m0: u32, n0: u32, k0: u32) {
@@ -141,7 +141,7 @@ fn multiply(acc: ptr<function, Sums>, stage: u32, team: u32, x: u32, y: u32) {
   }
 }
 
-// By the bits: compilers take 0 * x for what stands beside it.
+// By the bits: compilers take 0 * x for 0, and would drop a comparison of floats.
 fn bits(q: Quad) -> vec4<u32> { return bitcast<vec4<u32>>(q) & vec4<u32>(0x7fffffffu); }
 fn is_nan4(q: Quad) -> vec4<bool> { return bits(q) > vec4<u32>(0x7f800000u); }
 
@@ -157,7 +157,7 @@ fn rhs_one(base: u32, n: u32, k: u32) -> Acc {
   return rhs_at(at).x;
 }
 
-// Sums with a NaN, once more: with zeros of the gradient that are strong. That is rare, so the loop above knows nothing of it.
+// Adds up sums with a NaN again, with strong zeros of the gradient. That is rare, so the loop above does without it.
 fn summed_again(row: u32, col: u32, batch: u32) -> Quad {
   let lhs_base = lhs_batch(batch);
   let rhs_base = rhs_batch(batch);
@@ -173,7 +173,7 @@ fn summed_again(row: u32, col: u32, batch: u32) -> Quad {
   return sum;
 }
 
-// Four neighbours of a row, as far as they are inside of the result.
+// Stores four adjacent elements of a row, those that are inside of the result.
 fn put(row: u32, col: u32, batch: u32, sums: Quad) {
   if (row >= params.m) { return; }
   var four = sums;
@@ -204,8 +204,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   var acc: Sums;
   var next: Load;
   let tiles = (params.k + TK - 1) / TK;
-  // One tile ahead, and the first one peeled off: tests for it in the loop cost a fifth of the speed on a GPU. The load after
-  // the last tile reads nothing and keeps zeros.
+  // Loads are one tile ahead. The first load is before the loop: a test for it in the loop costs a fifth of the speed on a GPU.
+  // The load after the last tile reads nothing and gives zeros.
   load(&next, thread, lhs_base, rhs_base, m0, n0, 0u);
   keep(&next, thread, 0u);
   workgroupBarrier();
@@ -217,7 +217,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     workgroupBarrier();
   }
 
-  // The teams' sums come together: half of them hand theirs over, again and again.
+  // The sums of the teams are added: again and again half of the teams hand theirs to the other half.
   for (var half = SPLIT / 2; half > 0; half /= 2) {
     let at = (team % half * TEAM + thread % TEAM) * (RM * QN);
     if (team >= half && team < half * 2) {
@@ -231,6 +231,6 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   }
   if (team > 0) { return; }
 
-  // Written out, one line a quad: a loop that the compiler does not unroll would take the sums out of registers.
+  // One line for each quad: a loop that the compiler does not unroll would move the sums out of registers.
 {{ stores }}
 }

@@ -11,8 +11,7 @@ std::uint32_t MatmulTile::bytes() const {
 
 namespace {
 
-/// What a tile of a x b outputs would make of the product: how many workgroups there are to fill
-/// the adapter with.
+/// The sizes of a product, and how many workgroups it has with a tile of a x b outputs.
 struct Work {
   std::int64_t batches;
   std::int64_t m;
@@ -23,15 +22,15 @@ struct Work {
   }
 };
 
-// Measured on an NVIDIA H200; docs/performance.md has the figures. Where the outputs alone make too
-// few workgroups, threads of one workgroup divide k among themselves.
+// Measured on an NVIDIA H200; docs/performance.md has the figures. If the outputs make too few
+// workgroups, the threads of a workgroup divide k among themselves.
 MatmulTile gpu_tile(const Work& w) {
   if (w.tiles(16, 32) < 64 && w.k >= 2048 && w.n <= 16) return {16, 4, 256, 4, 4, 64, 1};
   if ((w.tiles(16, 32) < 64 && w.k >= 2048) || w.m <= 8) return {4, 32, 128, 4, 4, 32, 1};
   if (w.n <= 4) return {16, 16, 64, 4, 4, 16, 1};
   if (w.n <= 16) return {16, 16, 64, 4, 4, 8, 1};
-  // Tiles of 8 x 8 outputs a thread are up to 7 % faster, and lose half with a fused end: too many
-  // registers.
+  // With 8 x 8 outputs for each thread it is up to 7 % faster, but half as fast with a fused
+  // epilogue, which needs too many registers.
   if (w.tiles(64, 64) >= 128) return {64, 64, 16, 8, 4, 1, 1};
   if (w.tiles(32, 64) >= 96) return {32, 64, 32, 4, 4, 2, 1};
   return {16, 32, 64, 4, 4, 8, 1};
@@ -43,7 +42,7 @@ MatmulTile choose_tile(const Limits& limits, std::int64_t batches, std::int64_t 
                        std::int64_t k) {
   const Work work{batches, m, n, k};
   const MatmulTile best = gpu_tile(work);
-  // 6.5 KiB and 32 threads: within the least that WebGPU promises.
+  // 6.5 KiB and 32 threads: less than every WebGPU adapter has.
   return best.fits(limits) ? best : MatmulTile{32, 64, 16, 8, 8, 1, 1};
 }
 

@@ -5,7 +5,7 @@
 
 namespace kiln {
 
-/// How a matrix product is cut: a workgroup's outputs, its steps along k, a thread's outputs.
+/// How a matrix product is divided: a workgroup's outputs, its steps along k, a thread's outputs.
 struct MatmulTile {
   std::uint32_t m = 64;
   std::uint32_t n = 64;

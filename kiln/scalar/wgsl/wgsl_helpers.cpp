@@ -57,7 +57,8 @@ const std::map<std::string, Helper>& helpers() {
           "  return select(select(part, 4294967295u, x >= 4294967296.0f), 0u, kiln_is_nan(x));\n"
           "}\n",
           {"kiln_is_nan"}}},
-        // By its bits, because compilers could replace the comparison and the 0 by 0 * x.
+        // By its bits. Often x is gate * y, and compilers take 0 * y for 0: they would drop a
+        // comparison of floats.
         {"kiln_unless_zero",
          {"fn kiln_unless_zero(gate: f32, x: f32) -> f32 {\n"
           "  return select(x, 0.0f, (bitcast<u32>(gate) & 0x7fffffffu) == 0u);\n"
