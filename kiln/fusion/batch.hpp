@@ -13,6 +13,7 @@
 namespace kiln {
 
 class QueueRun;
+class Stream;
 
 /// The live operations of one drain. Values and scalars are numbered in the order in which they are
 /// met, so work of the same form has the same numbers.
@@ -48,7 +49,8 @@ DrainReport report_of(const fusion::Plan& plan, std::span<const std::uint64_t> l
 class Execution {
  public:
   /// For one run: all arguments must outlive it.
-  Execution(Runtime& runtime, Batch& batch, const fusion::Plan& plan, const QueueRun& counts);
+  Execution(Stream& stream, Runtime& runtime, Batch& batch, const fusion::Plan& plan,
+            QueueRun& run);
   /// An error is kept with the values that it affects.
   void run();
 
@@ -58,7 +60,7 @@ class Execution {
 
  private:
   void run_block(std::size_t n);
-  void await_inputs(std::size_t n) const;
+  bool await_inputs(std::size_t n);
   void end(std::int32_t value);
   std::vector<RawTensor> compute(std::size_t n);
   std::vector<RawTensor> elementwise(std::size_t n, const fusion::Elementwise& work);
@@ -89,10 +91,11 @@ class Execution {
     return batch_.values[static_cast<std::size_t>(value)].get();
   }
 
+  Stream& stream_;
   std::shared_ptr<Runtime> shared_;
   Batch& batch_;
   const fusion::Plan& plan_;
-  const QueueRun& counts_;
+  QueueRun& run_;
   std::vector<std::vector<std::int32_t>> copies_;  ///< of each value, those that are held
   std::vector<std::uint64_t> launches_;
   std::uint64_t in_place_ = 0;

@@ -8,6 +8,7 @@
 #include "kiln/dispatch/kernel/kernel_op.hpp"
 #include "kiln/fusion/batch.hpp"
 #include "kiln/fusion/passes/rewrite.hpp"
+#include "kiln/fusion/stream.hpp"
 #include "kiln/runtime/queue_run.hpp"
 #include "kiln/runtime/trace.hpp"
 #include "kiln/support/overload.hpp"
@@ -17,11 +18,13 @@ namespace kiln {
 
 using namespace fusion;
 
-Execution::Execution(Runtime& runtime, Batch& batch, const Plan& plan, const QueueRun& counts)
-    : shared_(runtime.shared_from_this()),
+Execution::Execution(Stream& stream, Runtime& runtime, Batch& batch, const Plan& plan,
+                     QueueRun& run)
+    : stream_(stream),
+      shared_(runtime.shared_from_this()),
       batch_(batch),
       plan_(plan),
-      counts_(counts),
+      run_(run),
       copies_(batch.values.size()),
       launches_(plan.graph.nodes.size()) {
   for (const auto& [copy, original] : plan.graph.copies) {
@@ -30,13 +33,13 @@ Execution::Execution(Runtime& runtime, Batch& batch, const Plan& plan, const Que
 }
 
 void Execution::run() {
-  std::uint64_t before = counts_.launches();
+  std::uint64_t before = run_.launches();
   for (std::size_t n = 0; n < plan_.graph.nodes.size(); ++n) {
     TraceSpan span(plan_.names[n]);
-    await_inputs(n);
-    run_block(n);
+    run_.begin(plan_.names[n]);
+    if (await_inputs(n)) run_block(n);
     for (const std::int32_t value : plan_.last_read[n]) end(value);
-    const std::uint64_t now = counts_.launches();
+    const std::uint64_t now = run_.launches();
     launches_[n] = now - before;
     before = now;
     if (!span.recorded()) continue;
@@ -52,12 +55,20 @@ void Execution::run() {
 }
 
 /// Waits for what the block reads from other drains. Those began earlier, and their operations need
-/// nothing that came later. So drains never wait for each other in a circle.
-void Execution::await_inputs(std::size_t n) const {
-  for (const Use& use : plan_.graph.nodes[n].in) {
-    if (batch_.made[at(use.value)] != 0 || !storage(use.value)->queued()) continue;
-    const TraceSpan span("wait for another thread");
-    storage(use.value)->wait();
+/// nothing that came later. So drains never wait for each other in a circle. False if one of them
+/// does nothing for too long: the block has failed then.
+bool Execution::await_inputs(std::size_t n) {
+  const Node& node = plan_.graph.nodes[n];
+  try {
+    for (const Use& use : node.in) {
+      if (batch_.made[at(use.value)] != 0 || !storage(use.value)->queued()) continue;
+      const TraceSpan span("wait for another thread");
+      stream_.await(plan_.names[n], *storage(use.value));
+    }
+    return true;
+  } catch (...) {
+    fail(node.out, std::current_exception());
+    return false;
   }
 }
 

@@ -24,7 +24,7 @@ struct Storage {
   bool held = false;  ///< a handle existed when a drain took the operation that makes it
 
   // Notes of drains, guarded by the queue's lock.
-  bool taken = false;       ///< a drain has taken the operation that makes it
+  std::uint64_t drain = 0;  ///< that has taken the operation that makes it; 0: none
   bool waits = false;       ///< the operation is in the queue and needs what another drain makes
   std::uint64_t asked = 0;  ///< the drain that wrote the next two
   bool runs = false;        ///< what that drain runs reads it
@@ -40,19 +40,11 @@ struct Storage {
   /// The elements are there, or failed. Each may be called once, and only one of them.
   void publish(BufferPtr elements) {
     buffer = std::move(elements);
-    change(State::ready);
+    state.store(State::ready, std::memory_order_release);
   }
   void fail(std::exception_ptr cause) {
     error = std::move(cause);
-    change(State::failed);
-  }
-  /// Waits until the elements are there, or failed. Call it only if a drain runs the operation.
-  void wait() const { state.wait(State::queued, std::memory_order_acquire); }
-
- private:
-  void change(State to) {
-    state.store(to);  // sequentially consistent: a thread that waits has seen it or is notified
-    state.notify_all();
+    state.store(State::failed, std::memory_order_release);
   }
 };
 using StoragePtr = std::shared_ptr<Storage>;

@@ -9,6 +9,7 @@
 #include "kiln/fusion/batch.hpp"
 #include "kiln/runtime/queue_run.hpp"
 #include "kiln/runtime/trace.hpp"
+#include "kiln/runtime/waiting.hpp"
 #include "kiln/support/rule_error.hpp"
 
 namespace kiln {
@@ -49,7 +50,7 @@ std::vector<Value> Stream::append(const OpRecord& record, const Device& device,
     drain({});
     for (const Value& v : values) settle(*v.handle_->storage);
   } else if (full && QueueRun::current() == nullptr) {
-    flush();
+    make_room();
   }
   return values;
 }
@@ -81,7 +82,7 @@ void Stream::settle(const Storage& storage) {
     // What must wait for another drain may hold up what it shares a drain with: so it comes after.
     if (busy()) drain({});
     if (storage.queued()) drain({.needed = &storage});
-    storage.wait();
+    await("stream", storage);
   }
   if (storage.state.load(std::memory_order_acquire) == Storage::State::failed)
     std::rethrow_exception(storage.error);
@@ -99,10 +100,81 @@ void Stream::flush() {
 
 void Stream::finish() {
   flush();
-  std::unique_lock lock(queue_mutex_);
-  ended_.wait(lock, [this, last = drains_] {
-    return std::ranges::all_of(running_, [&](std::uint64_t drain) { return drain > last; });
-  });
+  std::uint64_t last = 0;
+  {
+    const std::lock_guard lock(queue_mutex_);
+    last = drains_;
+  }
+  const auto look = [&] { return progress(0, last); };
+  await("stream", [&] { return look().drains == 0; }, look);
+}
+
+/// The queue is full. What waits for no other thread is enough, if it is much; what this thread
+/// queued comes first.
+void Stream::make_room() {
+  drain({});
+  if (fuller_than(2)) drain({.all = true, .ready = true});
+  if (fuller_than(1)) drain({.all = true});
+}
+
+/// Whether it holds the `part`th part of what it may.
+bool Stream::fuller_than(std::size_t part) {
+  const std::lock_guard lock(queue_mutex_);
+  return queue_.size() >= most_queued / part || queued_bytes_ >= most_queued_bytes / part;
+}
+
+Stream::Progress Stream::progress(std::uint64_t first, std::uint64_t last) {
+  Progress all;
+  const std::lock_guard lock(queue_mutex_);
+  for (const Running& running : running_) {
+    if (running.drain < first || running.drain > last) continue;
+    ++all.drains;
+    all.steps += running.run->progress();
+    if (all.at.empty()) all.at = running.run->at();  // the earliest waits for none of the others
+  }
+  return all;
+}
+
+void Stream::await(std::string_view who, const Storage& storage) {
+  if (!storage.queued()) return;
+  const auto look = [&] {
+    std::uint64_t drain = 0;
+    {
+      const std::lock_guard lock(queue_mutex_);
+      drain = storage.drain;
+    }
+    return progress(drain, drain);
+  };
+  await(who, [&] { return !storage.queued(); }, look);
+}
+
+/// Waits until `over()`. `look` sees the drains that are waited for.
+void Stream::await(std::string_view who, const std::function<bool()>& over,
+                   const std::function<Progress()>& look) {
+  constexpr std::chrono::milliseconds seldom(10);  // it takes locks
+  const auto patience = runtime_.patience();
+  const auto longest = patience + patience / 8;  // what those drains wait for gives up before
+  const Pause pause;
+  Progress last;
+  Pause::Clock::duration looked{};
+  Pause::Clock::duration progressed{};
+  for (; !over(); pause()) {
+    const auto waited = pause.waited();
+    if (waited - looked < seldom) continue;
+    looked = waited;
+    const Progress now = look();
+    if (now.steps != last.steps || now.drains != last.drains) {
+      last = now;
+      progressed = waited;
+      QueueRun::count_step();  // who waits for this thread sees that it need not give up
+    } else if (waited - progressed > longest) {
+      throw DeviceError(fmt::format(
+          "{}: another thread is at operation '{}' and has done nothing for {} s "
+          "(KILN_DEVICE_TIMEOUT sets how long it may); if that is a rule that waits for this "
+          "thread, this thread may not read what the rule's run of the queue makes",
+          who, now.at, static_cast<double>(patience.count()) / 1000));
+    }
+  }
 }
 
 void Stream::handle_gone() {
@@ -125,7 +197,7 @@ void Stream::drain(const Wanted& wanted) {
   const QueueRun::Scope here(&run);
   TraceSpan span("drain");
   Batch batch;
-  const std::size_t queued = take(batch, wanted);
+  const std::size_t queued = take(batch, wanted, run);
   if (batch.ops.empty()) return;
   try {
     span.arg("queued", queued);
@@ -136,17 +208,16 @@ void Stream::drain(const Wanted& wanted) {
     batch.fail(named_exception("stream", "running the queue"));
   }
   const std::lock_guard lock(queue_mutex_);
-  std::erase(running_, batch.drain);
-  ended_.notify_all();
+  std::erase_if(running_, [&](const Running& each) { return each.drain == batch.drain; });
 }
 
-void Stream::run_batch(Batch& batch, std::size_t queued, const QueueRun& run, TraceSpan& span) {
+void Stream::run_batch(Batch& batch, std::size_t queued, QueueRun& run, TraceSpan& span) {
   LastDrain last;
   last.counts.queued = queued;
   last.counts.dead = queued - batch.ops.size();
   last.plan = plan_of(batch, last.counts.plan_hit);
   span.arg("plan_hit", last.counts.plan_hit ? 1 : 0);
-  Execution execution(runtime_, batch, *last.plan, run);
+  Execution execution(*this, runtime_, batch, *last.plan, run);
   execution.run();
   last.launches = execution.launches();
   last.counts.in_place = execution.in_place();
@@ -160,7 +231,7 @@ void Stream::run_batch(Batch& batch, std::size_t queued, const QueueRun& run, Tr
 
 /// Takes what is wanted out of the queue, and drops what nobody can read any more; gives how many
 /// both are.
-std::size_t Stream::take(Batch& batch, const Wanted& wanted) {
+std::size_t Stream::take(Batch& batch, const Wanted& wanted, const QueueRun& run) {
   std::vector<QueuedOp> queue;  // ends after the lock, with what is dropped
   const std::lock_guard lock(queue_mutex_);
   batch.drain = ++drains_;
@@ -175,7 +246,7 @@ std::size_t Stream::take(Batch& batch, const Wanted& wanted) {
   queued_bytes_ = 0;
   for (QueuedOp& op : queue) {
     for (const StoragePtr& out : op.out) {
-      out->taken = op.fate == QueuedOp::Fate::runs;
+      out->drain = op.fate == QueuedOp::Fate::runs ? batch.drain : 0;
       if (op.fate == QueuedOp::Fate::stays) queued_bytes_ += out->bytes;
     }
     if (op.fate == QueuedOp::Fate::runs) {
@@ -184,7 +255,7 @@ std::size_t Stream::take(Batch& batch, const Wanted& wanted) {
       queue_.push_back(std::move(op));
     }
   }
-  if (!batch.ops.empty()) running_.push_back(batch.drain);
+  if (!batch.ops.empty()) running_.push_back({batch.drain, &run});
   return queue.size() - queue_.size();
 }
 
@@ -227,7 +298,7 @@ std::size_t Stream::look(std::uint64_t drain, const Wanted& wanted) {
 void Stream::look_for_waits() {
   for (QueuedOp& op : queue_) {
     op.waits = std::ranges::any_of(op.in, [](const QueuedOp::Input& in) {
-      return in.storage->queued() && (in.storage->taken || in.storage->waits);
+      return in.storage->queued() && (in.storage->drain != 0 || in.storage->waits);
     });
     for (const StoragePtr& out : op.out) out->waits = op.waits;
   }

@@ -1,9 +1,11 @@
 #pragma once
 #include <atomic>
-#include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "kiln/fusion/batch.hpp"
@@ -62,6 +64,10 @@ class Stream final : public RuntimeExtension {
   /// Computes `storage`, or waits for the thread that does. Throws the error of computing it, if
   /// any.
   void settle(const Storage& storage);
+  /// Waits for the drain that makes `storage`. Throws DeviceError, which begins with `who`, where
+  /// that drain has done nothing for as long as the device's patience: its rule may wait for the
+  /// calling thread.
+  void await(std::string_view who, const Storage& storage);
 
   /// What the drain that ended last did; see inspect().
   ///
@@ -97,12 +103,28 @@ class Stream final : public RuntimeExtension {
     bool ready = false;  ///< of all, what waits for no other drain
     const Storage* needed = nullptr;
   };
+  /// Drains that run.
+  struct Running {
+    std::uint64_t drain = 0;
+    const QueueRun* run = nullptr;
+  };
+  /// What some of them have done.
+  struct Progress {
+    std::size_t drains = 0;
+    std::uint64_t steps = 0;
+    std::string at;  ///< the operation that the earliest is at
+  };
+  void await(std::string_view who, const std::function<bool()>& over,
+             const std::function<Progress()>& look);
+  Progress progress(std::uint64_t first, std::uint64_t last);
+  void make_room();
+  [[nodiscard]] bool fuller_than(std::size_t part);
   void drain(const Wanted& wanted);
   [[nodiscard]] bool busy();
-  std::size_t take(Batch& batch, const Wanted& wanted);
+  std::size_t take(Batch& batch, const Wanted& wanted, const QueueRun& run);
   void look_for_waits();
   std::size_t look(std::uint64_t drain, const Wanted& wanted);
-  void run_batch(Batch& batch, std::size_t queued, const QueueRun& run, TraceSpan& span);
+  void run_batch(Batch& batch, std::size_t queued, QueueRun& run, TraceSpan& span);
   [[noreturn]] void refuse_device(std::string_view op, const Runtime& other,
                                   std::string_view what) const;
   fusion::PlanPtr plan_of(Batch& batch, bool& known);
@@ -115,8 +137,7 @@ class Stream final : public RuntimeExtension {
   std::vector<QueuedOp> queue_;
   std::uint64_t queued_bytes_ = 0;
   std::uint64_t drains_ = 0;
-  std::vector<std::uint64_t> running_;  // drains by number
-  std::condition_variable ended_;
+  std::vector<Running> running_;
 
   std::mutex plan_mutex_;  // guards what follows, and what storages note of `batch`
   fusion::PlanCache plans_{most_plan_bytes};

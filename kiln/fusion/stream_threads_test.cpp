@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "kiln/fusion/stream_test_support.hpp"
+#include "kiln/runtime/cpu/cpu.hpp"
 
 namespace kiln {
 namespace {
@@ -270,6 +271,115 @@ TEST(StreamThreads, WorkOfOneFormIsPlannedByWhoeverComesFirst) {
   for (int i = 0; i < 20; ++i) y = plus(twice(y), x);
   EXPECT_EQ(read(y)[1], 2 * static_cast<float>((2 << 20) - 1));
   EXPECT_TRUE(Stream::of(lazy().runtime()).last_drain().plan_hit);
+}
+
+TEST(StreamThreads, AFullQueueDoesNotWaitForWhatAnotherThreadRuns) {
+  const Value x = given({1, 2}, {2});
+  Gate gate;
+  const Value y = held_up(x, gate);
+  auto theirs = elsewhere([&] { return read(y); });
+  gate.await();
+  std::vector<Value> waiting;
+  std::vector<Value> kept;
+  std::atomic<int> calls = 0;
+  auto ours = elsewhere([&] {
+    for (int i = 0; i < 700; ++i) waiting.push_back(plus(y, x));
+    for (int i = 0; i < 3000; ++i) kept.push_back(by_hand(x, [&] { ++calls; }));
+    return calls.load();
+  });
+  EXPECT_TRUE(ends(ours));
+  EXPECT_FALSE(gate.is_open());
+  EXPECT_GT(ours.get() + static_cast<int>(Stream::most_queued), 3000) << "the queue is bounded";
+  gate.open();
+  EXPECT_THAT(theirs.get(), ElementsAre(10, 20));
+  EXPECT_THAT(read(waiting.back()), ElementsAre(11, 22));
+  EXPECT_THAT(read(kept.front()), ElementsAre(10, 20));
+}
+
+TEST(StreamThreads, AQueueFullOfWhatMustWaitIsBounded) {
+  const Value x = given({1, 2}, {2});
+  Gate gate;
+  const Value y = held_up(x, gate);
+  auto theirs = elsewhere([&] { return read(y); });
+  gate.await();
+  std::vector<Value> kept;
+  auto ours = elsewhere([&] {
+    for (std::size_t i = 0; i < Stream::most_queued; ++i) kept.push_back(plus(y, x));
+  });
+  EXPECT_TRUE(waits(ours));
+  gate.open();
+  ours.get();
+  EXPECT_THAT(theirs.get(), ElementsAre(10, 20));
+  EXPECT_THAT(read(kept.back()), ElementsAre(11, 22));
+}
+
+/// A device that is not waited for long: the host, whose kernels need no compiler that takes time.
+class ShortPatience : public ::testing::Test {
+ protected:
+  ShortPatience() { ::setenv("KILN_DEVICE_TIMEOUT", "0.8", 1); }
+  ~ShortPatience() override { ::unsetenv("KILN_DEVICE_TIMEOUT"); }
+  const Device device_ = cpu::device().lazy();
+
+  Value given(const std::vector<float>& values) {
+    const Client client(device_.shared_runtime(), "test");
+    return Value(client.create(std::span<const float>(values), {2}));
+  }
+  Value by_hand(const Value& x, std::function<void()> before) {
+    return Stream::of(device_.runtime())
+        .launch("joins", device_, {&x, 1}, {&x.spec(), 1},
+                [before = std::move(before)](Client& client, std::span<const RawTensor>) {
+                  before();
+                  return std::vector{client.create<float>(std::array{10.0F, 20.0F}, {2})};
+                })
+        .front();
+  }
+  std::vector<float> read(const Value& value) {
+    const Client client(device_.shared_runtime(), "test");
+    return client.read<float>(value.raw());
+  }
+};
+
+TEST_F(ShortPatience, AThreadThatARuleWaitsForMayNotReadWhatTheRunMakes) {
+  const Value x = given({1, 2});
+  Value y;
+  std::array<std::string, 3> messages;
+  y = by_hand(x, [&] {
+    std::thread([&] { messages[0] = message_of<DeviceError>([&] { read(y); }); }).join();
+  });
+  EXPECT_THAT(read(y), ElementsAre(10, 20));
+  Value z;
+  z = by_hand(x, [&] {
+    std::thread reads([&] {
+      const Value of_z = apply("twice", [](Expr v) { return v + v; }, {z}, device_);
+      messages[1] = message_of<DeviceError>([&] { read(of_z); });
+    });
+    std::thread waits(
+        [&] { messages[2] = message_of<DeviceError>([&] { device_.synchronize(); }); });
+    reads.join();
+    waits.join();
+  });
+  EXPECT_THAT(read(z), ElementsAre(10, 20));
+  for (const std::string& text : messages) {
+    EXPECT_THAT(text, HasSubstr("another thread is at operation 'joins'"));
+    EXPECT_THAT(text, HasSubstr("has done nothing for 0.8 s"));
+  }
+  EXPECT_THAT(messages[1], HasSubstr("twice"));
+}
+
+TEST_F(ShortPatience, WhatGoesOnIsWaitedForHoweverLongItTakes) {
+  const Value x = given({1, 2});
+  std::atomic<bool> began = false;
+  const Value y = by_hand(x, [&] {
+    began = true;
+    for (int i = 0; i < 15; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      (void)given({1, 2});
+    }
+  });
+  auto theirs = elsewhere([&] { return read(y); });
+  while (!began) std::this_thread::yield();
+  EXPECT_THAT(read(y), ElementsAre(10, 20));
+  EXPECT_THAT(theirs.get(), ElementsAre(10, 20));
 }
 
 /// A value that threads hand to each other.

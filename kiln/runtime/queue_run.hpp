@@ -4,6 +4,8 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -35,6 +37,23 @@ class QueueRun {
   /// For runtimes: counts one more launch or buffer for the run for which this thread works.
   static void count_launch() { count(&QueueRun::launches_); }
   static void count_allocation() { count(&QueueRun::allocations_); }
+  /// For what may take long: a part of it is done.
+  static void count_step() { count(&QueueRun::steps_); }
+  /// Grows while something is done for the run.
+  [[nodiscard]] std::uint64_t progress() const {
+    return launches() + allocations() + steps_.load(std::memory_order_relaxed);
+  }
+  /// Notes the operation that it is at.
+  void begin(std::string_view op) {
+    const std::lock_guard lock(mutex_);
+    at_ = op;
+    ++steps_;
+  }
+  [[nodiscard]] std::string at() const {
+    const std::lock_guard lock(mutex_);
+    return at_;
+  }
+
   [[nodiscard]] std::uint64_t launches() const { return launches_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t allocations() const {
     return allocations_.load(std::memory_order_relaxed);
@@ -60,7 +79,9 @@ class QueueRun {
 
   Count launches_ = 0;
   Count allocations_ = 0;
-  std::mutex mutex_;
+  Count steps_ = 0;
+  mutable std::mutex mutex_;  // guards what follows
+  std::string at_;
   std::vector<std::shared_ptr<void>> owners_;
 };
 

@@ -1,6 +1,10 @@
 #include "kiln/runtime/runtime.hpp"
 
+#include "kiln/runtime/waiting.hpp"
+
 namespace kiln {
+
+std::chrono::milliseconds Runtime::patience() const { return patience_by_environment(); }
 
 RuntimeExtension& Runtime::extension(const void* tag, MakeExtension make) {
   const std::lock_guard lock(extensions_mutex_);

@@ -1,5 +1,6 @@
 #pragma once
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -104,6 +105,10 @@ class Runtime : public std::enable_shared_from_this<Runtime> {
   /// The languages of kernels that it accepts, and what it can do.
   [[nodiscard]] virtual std::span<const Language> languages() const = 0;
   [[nodiscard]] virtual const Limits& limits() const = 0;
+
+  /// How long it may do nothing until nobody waits for it any more: KILN_DEVICE_TIMEOUT, unless the
+  /// runtime says otherwise.
+  [[nodiscard]] virtual std::chrono::milliseconds patience() const;
 
   /// A buffer of undefined contents. Throws OutOfMemoryError with the bytes asked for and the
   /// adapter's limit. `bytes` may be 0.

@@ -19,6 +19,8 @@ namespace {
 
 // Below this the start of a task costs more than a second thread saves.
 constexpr double operations_per_slice = 512e3;
+// A slice takes seconds at most, so that others see that something is done.
+constexpr double most_operations_per_slice = 256e9;
 // Slices end where the library's innermost blocks end.
 constexpr std::int64_t row_step = 8;
 constexpr std::int64_t col_step = 16;
@@ -87,13 +89,15 @@ struct Slicing {
   std::int64_t height, width, rows, cols;
 };
 
-/// One slice for each thread, of the form that reads least: a slice reads its rows of a and its
-/// columns of b.
+/// One slice a thread, or more where they are large, of a form that has little to read: every slice
+/// reads its rows of a and columns of b.
 Slicing slicing_of(const Sizes& s, std::int64_t threads) {
   const double operations =
       2.0 * static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k);
   const auto useful = static_cast<std::int64_t>(std::min(operations / operations_per_slice, 1e6));
-  const std::int64_t count = std::max<std::int64_t>(1, std::min(threads, useful));
+  const auto needed =
+      static_cast<std::int64_t>(std::min(operations / most_operations_per_slice, 1e4));
+  const std::int64_t count = std::max({std::int64_t{1}, std::min(threads, useful), needed});
 
   Slicing best{s.m, s.n, 1, 1};
   double best_cost = -1;

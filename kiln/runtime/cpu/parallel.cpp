@@ -39,6 +39,7 @@ void detail::parallel(std::int64_t count, std::int64_t grain, RangeFunction call
     const LibrarySection::Helper inside(section);
     const QueueRun::Scope here(queue);  // the other threads work for the caller's run
     call(f, at(part), at(part + 1));
+    QueueRun::count_step();
   };
   // Isolated, because a caller may hold a lock: while it waits it must not get an outside task that
   // wants the same lock.

@@ -12,6 +12,7 @@
 #include <tuple>
 #include <vector>
 
+#include "kiln/runtime/waiting.hpp"
 #include "kiln/runtime/webgpu/testing.hpp"
 #include "kiln/runtime/webgpu/webgpu_runtime.hpp"
 #include "kiln/support/error.hpp"
@@ -66,7 +67,7 @@ Device webgpu::device(const webgpu::Options& options) {
   const wgpu::Opening opening{
       .f16 = options.f16,
       .portable = portable_by_environment(),
-      .patience = options.timeout.count() > 0 ? options.timeout : wgpu::patience_by_environment()};
+      .patience = options.timeout.count() > 0 ? options.timeout : patience_by_environment()};
   const LibrarySection section;
   OpenDevices& open = open_devices();
   const std::lock_guard lock(open.mutex);

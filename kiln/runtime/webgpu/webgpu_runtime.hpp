@@ -44,6 +44,7 @@ class WebGpuRuntime final : public Runtime {
   [[nodiscard]] const std::string& adapter() const override { return gpu_->adapter; }
   [[nodiscard]] std::span<const Language> languages() const override { return {&language_, 1}; }
   [[nodiscard]] const Limits& limits() const override;
+  [[nodiscard]] std::chrono::milliseconds patience() const override { return gpu_->patience; }
 
   BufferPtr allocate(std::uint64_t bytes) override;
   void write(const BufferPtr& buffer, std::uint64_t offset,

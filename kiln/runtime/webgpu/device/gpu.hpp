@@ -112,10 +112,6 @@ struct Gpu {
   std::atomic<bool> stuck_ = false;
 };
 
-/// How long a device may take for one submission before it counts as lost: the environment variable
-/// KILN_DEVICE_TIMEOUT in seconds, else 120. Throws DeviceError if that is no number above 0.
-std::chrono::milliseconds patience_by_environment();
-
 /// How a device is opened.
 struct Opening {
   bool f16 = true;        ///< with f16 where the adapter has it

@@ -2,50 +2,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <cstdlib>
-#include <thread>
 
+#include "kiln/runtime/queue_run.hpp"
+#include "kiln/runtime/waiting.hpp"
 #include "kiln/runtime/webgpu/device/gpu.hpp"
 #include "kiln/support/error.hpp"
 
 namespace kiln::wgpu {
-namespace {
 
-using Clock = std::chrono::steady_clock;
-using std::chrono::microseconds;
+using Clock = Pause::Clock;
 using std::chrono::milliseconds;
-
-/// Sleeps for a time that grows with the time waited so far. So polling costs little, and the end
-/// is seen early. At first it only yields, because the shortest sleep of a system is some 60 us.
-class Pause {
- public:
-  void operator()() const {
-    const auto waited = std::chrono::duration_cast<microseconds>(Clock::now() - begin_);
-    if (waited < microseconds(100)) return std::this_thread::yield();
-    std::this_thread::sleep_for(
-        std::clamp(waited / 16, microseconds(10), microseconds(milliseconds(1))));
-  }
-  [[nodiscard]] Clock::duration waited() const { return Clock::now() - begin_; }
-
- private:
-  Clock::time_point begin_ = Clock::now();
-};
-
-}  // namespace
-
-milliseconds patience_by_environment() {
-  const char* text = std::getenv("KILN_DEVICE_TIMEOUT");  // NOLINT(concurrency-mt-unsafe): read
-  if (text == nullptr || *text == '\0') return milliseconds(120'000);
-  char* end = nullptr;
-  const double seconds = std::strtod(text, &end);
-  constexpr double longest = 1e9;
-  if (*end != '\0' || !(seconds > 0) || seconds > longest) {
-    throw DeviceError(
-        fmt::format("KILN_DEVICE_TIMEOUT is \"{}\"; it must be a number of seconds above 0", text));
-  }
-  return milliseconds(static_cast<std::int64_t>(std::ceil(seconds * 1000)));
-}
 
 Gpu::~Gpu() {
   if (finish()) return;
@@ -89,7 +55,10 @@ void Gpu::wait_until(const std::function<bool()>& ready) {
     if (ready()) return;
     check();
     const Clock::duration now = pause.waited();
-    if (std::exchange(last, done()) != last) progressed = now;
+    if (std::exchange(last, done()) != last) {
+      progressed = now;
+      QueueRun::count_step();
+    }
     if (now - progressed > patience)
       give_up(fmt::format("a submission ({} of {} are done)", done(), submitted()));
     if (now - asked > milliseconds(100)) {  // a device that is gone says so only when asked

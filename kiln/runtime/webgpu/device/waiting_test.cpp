@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <mutex>
 
+#include "kiln/runtime/waiting.hpp"
 #include "kiln/runtime/webgpu/pipelines/compile_thread.hpp"
 #include "kiln/runtime/webgpu/test_support.hpp"
 #include "kiln/runtime/webgpu/webgpu_runtime.hpp"
