@@ -1,7 +1,8 @@
 #include "kiln/scalar/wgsl/cancelling.hpp"
 
 #include <algorithm>
-#include <vector>
+#include <array>
+#include <cstdint>
 
 #include "kiln/scalar/opcode_table.hpp"
 
@@ -31,94 +32,169 @@ bool in_factors(Opcode op) {
 bool in_sum(Opcode op) { return is_sum(op) || is_cast(op); }
 bool in_product(Opcode op) { return is_product(op) || is_cast(op); }
 
-/// The nodes that can be reached from a node through opcodes of a set.
-class Parts {
+/// Node numbers, as bits from the lowest to the highest.
+class Numbers {
  public:
-  Parts(const ExprGraph& graph, std::int32_t from, Set through)
-      : graph_(graph), seen_(static_cast<std::size_t>(from) + 1) {
-    std::vector<std::int32_t> open{from};
-    while (!open.empty()) {
-      const std::int32_t id = open.back();
-      open.pop_back();
-      if (has(id)) continue;
-      seen_[static_cast<std::size_t>(id)] = 1;
-      found_.push_back(id);
-      const ExprGraph::Node& node = graph.node(id);
-      if (!through(node.op)) continue;
-      for (const std::int32_t operand : operands(node)) open.push_back(operand);
+  void insert(std::int32_t number) {
+    const auto word = static_cast<std::size_t>(number) / bits;
+    reach(word, word + 1);
+    words_[word - first_] |= std::uint64_t{1} << (static_cast<std::size_t>(number) % bits);
+  }
+  void insert(const Numbers& others) {
+    if (others.words_.empty()) return;
+    reach(others.first_, others.end());
+    for (std::size_t w = others.first_; w < others.end(); ++w)
+      words_[w - first_] |= others.words_[w - others.first_];
+  }
+  [[nodiscard]] bool meets(const Numbers& other) const {
+    const std::size_t end_of_both = std::min(end(), other.end());
+    for (std::size_t w = std::max(first_, other.first_); w < end_of_both; ++w) {
+      if ((words_[w - first_] & other.words_[w - other.first_]) != 0) return true;
     }
-  }
-
-  [[nodiscard]] bool has(std::int32_t id) const {
-    const auto at = static_cast<std::size_t>(id);
-    return at < seen_.size() && seen_[at] != 0;
-  }
-  [[nodiscard]] bool any(Set of) const {
-    return std::ranges::any_of(found_, [&](std::int32_t id) { return of(graph_.node(id).op); });
-  }
-  /// Literals do not count.
-  [[nodiscard]] bool meets(const Parts& other) const {
-    return std::ranges::any_of(
-        found_, [&](std::int32_t id) { return other.has(id) && !is_constant(graph_.node(id).op); });
+    return false;
   }
 
  private:
-  const ExprGraph& graph_;
-  std::vector<char> seen_;
-  std::vector<std::int32_t> found_;
+  static constexpr std::size_t bits = 64;
+
+  [[nodiscard]] std::size_t end() const { return first_ + words_.size(); }
+  void reach(std::size_t first, std::size_t past) {
+    if (words_.empty()) first_ = first;
+    if (first < first_) {
+      words_.insert(words_.begin(), first_ - first, 0);
+      first_ = first;
+    }
+    if (past > end()) words_.resize(past - first_);
+  }
+
+  std::size_t first_ = 0;  ///< word
+  std::vector<std::uint64_t> words_;
 };
 
-bool both_have_literals(const ExprGraph& graph, const ExprGraph::Node& node, Set through) {
-  const Parts b(graph, node.args[1], through);
-  return b.any(is_constant) && Parts(graph, node.args[0], through).any(is_constant);
-}
+/// What can be reached from a node through opcodes of a set.
+struct Parts {
+  Numbers nodes;       ///< but for literals
+  unsigned kinds = 0;  ///< of all, one bit for each of `of_interest`
 
-bool terms_meet(const ExprGraph& graph, const ExprGraph::Node& node) {
-  const Parts b(graph, node.args[1], in_terms);
-  const Parts a(graph, node.args[0], in_terms);
-  return a.meets(b) || (a.any(is_log) && b.any(is_log)) || both_have_literals(graph, node, in_sum);
-}
+  [[nodiscard]] bool any(Set kind) const { return (kinds & bit(kind)) != 0; }
+  [[nodiscard]] bool meets(const Parts& other) const { return nodes.meets(other.nodes); }
 
-bool factors_meet(const ExprGraph& graph, const ExprGraph::Node& node) {
-  const Parts b(graph, node.args[1], in_factors);
-  const Parts a(graph, node.args[0], in_factors);
-  if (a.any(is_power) && b.any(is_power)) return true;
-  if (both_have_literals(graph, node, in_product)) return true;
-  // x * x * x is the same in any order.
-  const bool inverse = node.op == Opcode::div || a.any(is_inverse) || b.any(is_inverse);
-  return inverse && (a.meets(b) || (a.any(is_root) && b.any(is_root)));
-}
+  static constexpr std::array<Set, 6> of_interest{is_log,      is_power,   is_root,
+                                                  is_function, is_inverse, is_constant};
+  static unsigned bit(Set kind) {
+    const auto at = std::ranges::find(of_interest, kind);
+    return 1U << static_cast<unsigned>(at - of_interest.begin());
+  }
+};
 
-/// A product of a node with itself, as below a root.
-bool is_square(const ExprGraph& graph, std::int32_t id) {
-  const ExprGraph::Node& node = graph.node(id);
-  if (node.op == Opcode::neg || is_cast(node.op)) return is_square(graph, node.args[0]);
-  if (!is_product(node.op)) return false;
-  return Parts(graph, node.args[0], in_factors).meets(Parts(graph, node.args[1], in_factors));
-}
+/// Goes through a graph once, operands before what they are operands of.
+class Search {
+ public:
+  explicit Search(const ExprGraph& graph)
+      : graph_(graph), nodes_(graph.nodes().size()), last_use_(graph.nodes().size()) {
+    for (std::size_t n = 0; n < nodes_.size(); ++n) {
+      for (const std::int32_t id : operands(graph.nodes()[n])) last_use_[at(id)] = n;
+    }
+  }
+
+  std::vector<char> run() && {
+    std::vector<char> out;
+    for (std::size_t n = 0; n < nodes_.size(); ++n) {
+      const ExprGraph::Node& node = graph_.nodes()[n];
+      out.push_back(cancels(node) ? 1 : 0);
+      reach(n, node);
+      for (const std::int32_t id : operands(node)) {
+        if (last_use_[at(id)] == n) nodes_[at(id)] = {};  // they would fill the memory
+      }
+    }
+    return out;
+  }
+
+ private:
+  struct Reached {
+    Parts terms;
+    Parts factors;
+    unsigned in_sum = 0;  ///< kinds
+    unsigned in_product = 0;
+    bool square = false;  ///< a product of a node with itself, as below a root
+  };
+
+  static std::size_t at(std::int32_t id) { return static_cast<std::size_t>(id); }
+  const Reached& operand(const ExprGraph::Node& node, std::size_t i) const {
+    return nodes_[at(node.args[i])];
+  }
+
+  void reach(std::size_t n, const ExprGraph::Node& node) {
+    Reached& own = nodes_[n];
+    unsigned kinds = 0;
+    for (const Set kind : Parts::of_interest) kinds |= kind(node.op) ? Parts::bit(kind) : 0;
+    own.terms.kinds = own.factors.kinds = own.in_sum = own.in_product = kinds;
+    if (!is_constant(node.op)) {
+      own.terms.nodes.insert(static_cast<std::int32_t>(n));
+      own.factors.nodes.insert(static_cast<std::int32_t>(n));
+    }
+    for (const std::int32_t id : operands(node)) {
+      const Reached& from = nodes_[at(id)];
+      if (in_terms(node.op)) add(own.terms, from.terms);
+      if (in_factors(node.op)) add(own.factors, from.factors);
+      if (in_sum(node.op)) own.in_sum |= from.in_sum;
+      if (in_product(node.op)) own.in_product |= from.in_product;
+    }
+    if (node.op == Opcode::neg || is_cast(node.op)) {
+      own.square = operand(node, 0).square;
+    } else if (is_product(node.op)) {
+      own.square = operand(node, 0).factors.meets(operand(node, 1).factors);
+    }
+  }
+
+  static void add(Parts& to, const Parts& from) {
+    to.nodes.insert(from.nodes);
+    to.kinds |= from.kinds;
+  }
+
+  static bool terms_meet(const Reached& a, const Reached& b) {
+    return a.terms.meets(b.terms) || (a.terms.any(is_log) && b.terms.any(is_log)) ||
+           (a.in_sum & b.in_sum & Parts::bit(is_constant)) != 0;
+  }
+
+  static bool factors_meet(Opcode op, const Reached& x, const Reached& y) {
+    const Parts& a = x.factors;
+    const Parts& b = y.factors;
+    if (a.any(is_power) && b.any(is_power)) return true;
+    if ((x.in_product & y.in_product & Parts::bit(is_constant)) != 0) return true;
+    // x * x * x is the same in any order.
+    const bool inverse = op == Opcode::div || a.any(is_inverse) || b.any(is_inverse);
+    return inverse && (a.meets(b) || (a.any(is_root) && b.any(is_root)));
+  }
+
+  [[nodiscard]] bool cancels(const ExprGraph::Node& node) const {
+    switch (node.op) {
+      case Opcode::add:
+      case Opcode::sub:
+      case Opcode::equal:
+      case Opcode::less:
+      case Opcode::less_equal:
+        return terms_meet(operand(node, 0), operand(node, 1));
+      case Opcode::mul:
+      case Opcode::div:
+        return factors_meet(node.op, operand(node, 0), operand(node, 1));
+      case Opcode::exp:
+      case Opcode::log:
+      case Opcode::sqrt:
+      case Opcode::rsqrt:
+        return operand(node, 0).terms.any(is_function) || operand(node, 0).square;
+      default:
+        return false;
+    }
+  }
+
+  const ExprGraph& graph_;
+  std::vector<Reached> nodes_;
+  std::vector<std::size_t> last_use_;
+};
 
 }  // namespace
 
-bool may_cancel(const ExprGraph& graph, const ExprGraph::Node& node) {
-  switch (node.op) {
-    case Opcode::add:
-    case Opcode::sub:
-    case Opcode::equal:
-    case Opcode::less:
-    case Opcode::less_equal:
-      return terms_meet(graph, node);
-    case Opcode::mul:
-    case Opcode::div:
-      return factors_meet(graph, node);
-    case Opcode::exp:
-    case Opcode::log:
-    case Opcode::sqrt:
-    case Opcode::rsqrt:
-      return Parts(graph, node.args[0], in_terms).any(is_function) ||
-             is_square(graph, node.args[0]);
-    default:
-      return false;
-  }
-}
+std::vector<char> may_cancel(const ExprGraph& graph) { return Search(graph).run(); }
 
 }  // namespace kiln

@@ -58,7 +58,8 @@ class Printer {
         types_(types),
         inputs_(inputs),
         param_prefix_(param_prefix),
-        temp_prefix_(temp_prefix) {}
+        temp_prefix_(temp_prefix),
+        may_cancel_(may_cancel(*body.graph)) {}
 
   WgslBody run() && {
     const auto& nodes = body_.graph->nodes();
@@ -108,7 +109,8 @@ class Printer {
     const bool arithmetic = node.op == Opcode::add || node.op == Opcode::sub ||
                             node.op == Opcode::mul || node.op == Opcode::div;
     if (arithmetic && is_zero(node.args[slot])) return true;
-    return slot + 1 == operands(node).size() && may_cancel(*body_.graph, node);
+    const auto id = static_cast<std::size_t>(&node - body_.graph->nodes().data());
+    return slot + 1 == operands(node).size() && may_cancel_[id] != 0;
   }
 
   std::string text(const ExprGraph::Node& node, DType dtype) {
@@ -146,6 +148,7 @@ class Printer {
   std::span<const std::string> inputs_;
   std::string_view param_prefix_;
   std::string_view temp_prefix_;
+  std::vector<char> may_cancel_;  ///< of each node
   std::vector<std::string> names_;
   WgslBody out_;
 };
