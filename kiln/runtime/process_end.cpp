@@ -57,6 +57,12 @@ bool close(milliseconds longest) {
   return true;
 }
 
+/// What is to be run. It takes locks of its own, under which others may call at_process_end.
+std::vector<void (*)()> finishing(AtEnd& end) {
+  const std::lock_guard lock(end.mutex);
+  return end.finish;
+}
+
 /// Runs when the process begins to end.
 void run_at_end() {
   const LibrarySection section(std::nothrow);
@@ -68,8 +74,7 @@ void run_at_end() {
   const milliseconds longest = asked.count() > 0 ? asked : usual_patience;
   is_closing.store(true);
   if (close(forked ? milliseconds(0) : longest) && !forked) {
-    const std::lock_guard lock(end.mutex);
-    for (void (*const finish)() : end.finish) finish();
+    for (void (*const finish)() : finishing(end)) finish();
   }
   is_closing.store(false);
 }
