@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Checks everything, from a bare machine on: what CI runs, and what to run before a change is handed in.
 #   KILN_SKIP_ASAN=1       leaves out the build with Clang and the sanitizers
+#   KILN_SKIP_TSAN=1       leaves out what runs under the thread sanitizer
 #   KILN_TIDY_SECONDS=600  time that clang-tidy may take, changed files first; 0 leaves it out
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -52,6 +53,15 @@ if [[ "${KILN_SKIP_ASAN:-0}" == 0 ]]; then
 
   step "test: Clang, with the address and undefined-behaviour sanitizers"
   run_tests asan --label-regex "program|cpu"
+fi
+
+if [[ "${KILN_SKIP_TSAN:-0}" == 0 ]]; then
+  step "threads: the runtimes and the queue under the thread sanitizer"
+  cmake --preset tsan
+  cmake --build --preset tsan --target kiln_runtime_tests kiln_fusion_tests
+  # It overflows where calls nest deeply, and its own memory grows.
+  GTEST_FILTER='-CompileThread.*:Uploads.ThatAreDroppedAtOnceDoNotPileUp' \
+    run_tests tsan --tests-regex '^kiln_(runtime|fusion)_tests(_cpu)?$'
 fi
 
 if [[ "${KILN_TIDY_SECONDS:-600}" != 0 ]]; then
