@@ -46,6 +46,7 @@ WITHOUT_EXAMPLE = {
     "kiln::infer_dtypes": OWN,
     "kiln::make_body": OWN,
     "kiln::Stream::append": OWN,
+    "kiln::Stream::await": OWN,
     "kiln::Stream::finish": OWN,
     "kiln::Stream::flush": OWN,
     "kiln::Stream::handle_gone": OWN,

@@ -22,7 +22,7 @@ std::vector<Value> Stream::append(const OpRecord& record, const Device& device,
   for (const Value& v : inputs) {
     if (v.runtime().get() != &runtime_)
       refuse_device(record.name, *v.runtime(), fmt::format("input {}", op.in.size()));
-    (void)v.shape().elements();  // throws where 64 bits cannot count them
+    (void)v.shape().elements();  // throws if 64 bits cannot count them
     op.in.push_back({v.handle_->storage, v.handle_->layout});
   }
   std::vector<Value> values;
@@ -79,7 +79,8 @@ Value Stream::view(std::string_view op, const Value& value, const Layout& layout
 
 void Stream::settle(const Storage& storage) {
   if (storage.queued()) {
-    // What must wait for another drain may hold up what it shares a drain with: so it comes after.
+    // An operation that waits for another drain holds up the others of its drain. So it comes
+    // later.
     if (busy()) drain({});
     if (storage.queued()) drain({.needed = &storage});
     await("stream", storage);
@@ -109,15 +110,15 @@ void Stream::finish() {
   await("stream", [&] { return look().drains == 0; }, look);
 }
 
-/// The queue is full. What waits for no other thread is enough, if it is much; what this thread
-/// queued comes first.
+/// The queue is full. It runs what waits for no other thread, if that is much. The operations of
+/// this thread come first.
 void Stream::make_room() {
   drain({});
   if (fuller_than(2)) drain({.all = true, .ready = true});
   if (fuller_than(1)) drain({.all = true});
 }
 
-/// Whether it holds the `part`th part of what it may.
+/// Whether it holds one `part`th of what it may hold.
 bool Stream::fuller_than(std::size_t part) {
   const std::lock_guard lock(queue_mutex_);
   return queue_.size() >= most_queued / part || queued_bytes_ >= most_queued_bytes / part;
@@ -130,7 +131,7 @@ Stream::Progress Stream::progress(std::uint64_t first, std::uint64_t last) {
     if (running.drain < first || running.drain > last) continue;
     ++all.drains;
     all.steps += running.run->progress();
-    if (all.at.empty()) all.at = running.run->at();  // the earliest waits for none of the others
+    if (all.at.empty()) all.at = running.run->at();  // the earliest waits for no other
   }
   return all;
 }
@@ -148,12 +149,12 @@ void Stream::await(std::string_view who, const Storage& storage) {
   await(who, [&] { return !storage.queued(); }, look);
 }
 
-/// Waits until `over()`. `look` sees the drains that are waited for.
+/// Waits until `over()` is true. `look` gives the state of the drains for which it waits.
 void Stream::await(std::string_view who, const std::function<bool()>& over,
                    const std::function<Progress()>& look) {
   constexpr std::chrono::milliseconds seldom(10);  // it takes locks
   const auto patience = runtime_.patience();
-  const auto longest = patience + patience / 8;  // what those drains wait for gives up before
+  const auto longest = patience + patience / 8;  // a drain for which those wait gives up before
   const Pause pause;
   Progress last;
   Pause::Clock::duration looked{};
@@ -166,7 +167,7 @@ void Stream::await(std::string_view who, const std::function<bool()>& over,
     if (now.steps != last.steps || now.drains != last.drains) {
       last = now;
       progressed = waited;
-      QueueRun::count_step();  // who waits for this thread sees that it need not give up
+      QueueRun::count_step();  // a thread that waits for this one sees that it need not give up
     } else if (waited - progressed > longest) {
       throw DeviceError(fmt::format(
           "{}: another thread is at operation '{}' and has done nothing for {} s "
@@ -179,7 +180,7 @@ void Stream::await(std::string_view who, const std::function<bool()>& over,
 
 void Stream::handle_gone() {
   if (handles_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-  // Nobody can read anything any more: what is queued would only hold memory, and the runtime.
+  // Nobody can read anything any more. Queued work would only hold memory and the runtime.
   std::vector<QueuedOp> dropped;
   const std::lock_guard lock(queue_mutex_);
   if (handles_.load(std::memory_order_acquire) != 0) return;
@@ -204,7 +205,7 @@ void Stream::drain(const Wanted& wanted) {
     span.arg("dead", queued - batch.ops.size());
     run_batch(batch, queued, run, span);
   } catch (...) {
-    // Of the queue's own work; what goes wrong with an operation is kept with its results.
+    // An error of the queue's own work. Errors of operations are kept with their results.
     batch.fail(named_exception("stream", "running the queue"));
   }
   const std::lock_guard lock(queue_mutex_);
@@ -229,10 +230,10 @@ void Stream::run_batch(Batch& batch, std::size_t queued, QueueRun& run, TraceSpa
   last_ = std::move(last);
 }
 
-/// Takes what is wanted out of the queue, and drops what nobody can read any more; gives how many
-/// both are.
+/// Takes what is wanted from the queue, and drops what nobody can read any more. Gives how many
+/// operations that were.
 std::size_t Stream::take(Batch& batch, const Wanted& wanted, const QueueRun& run) {
-  std::vector<QueuedOp> queue;  // ends after the lock, with what is dropped
+  std::vector<QueuedOp> queue;  // ends after the lock, and with it what is dropped
   const std::lock_guard lock(queue_mutex_);
   batch.drain = ++drains_;
   const std::size_t stay = look(batch.drain, wanted);
@@ -259,15 +260,15 @@ std::size_t Stream::take(Batch& batch, const Wanted& wanted, const QueueRun& run
   return queue.size() - queue_.size();
 }
 
-/// Decides what becomes of each queued operation; gives how many stay. What a drain takes reads
-/// nothing that stays: so drains depend on earlier ones alone.
+/// Decides the fate of each queued operation, and gives how many stay. What a drain takes reads
+/// nothing that stays, so drains depend on earlier ones alone.
 std::size_t Stream::look(std::uint64_t drain, const Wanted& wanted) {
   const std::thread::id own = std::this_thread::get_id();
   if (!running_.empty()) look_for_waits();
   std::size_t stay = 0;
   for (QueuedOp& op : std::views::reverse(queue_)) {
     const bool waits = !running_.empty() && op.waits;
-    // What has been left to its thread for long holds memory, or the thread has ended.
+    // An operation that was left to its thread for long holds memory, or its thread has ended.
     bool runs = (wanted.all && !(wanted.ready && waits)) ||
                 ((op.by == own || op.left >= most_left) && !waits);
     bool needed = false;
@@ -293,8 +294,8 @@ std::size_t Stream::look(std::uint64_t drain, const Wanted& wanted) {
   return stay;
 }
 
-/// Notes which operations need what another drain has taken and not made yet: a reader of something
-/// else leaves them alone.
+/// Notes which operations need what another drain has taken and not made yet. Readers of other
+/// values leave those operations in the queue.
 void Stream::look_for_waits() {
   for (QueuedOp& op : queue_) {
     op.waits = std::ranges::any_of(op.in, [](const QueuedOp::Input& in) {
@@ -304,8 +305,8 @@ void Stream::look_for_waits() {
   }
 }
 
-/// The form's plan is looked for under a lock and made under none: who makes one that another
-/// thread makes as well takes the one that is there first.
+/// Looks for the form's plan under a lock, and makes it under none. If two threads make the same
+/// plan, both use the one that was added first.
 fusion::PlanPtr Stream::plan_of(Batch& batch, bool& known) {
   const TraceSpan span("plan");
   fusion::PlanPtr plan;
@@ -324,7 +325,7 @@ fusion::PlanPtr Stream::plan_of(Batch& batch, bool& known) {
     const std::lock_guard lock(plan_mutex_);
     plan = plans_.add(std::move(batch.form), std::move(plan));
   }
-  // From here on the plan says what reads what; the batch's own list alone keeps storages.
+  // From here on the plan says what reads what, and only the batch's own list keeps storages.
   for (QueuedOp& op : batch.ops) {
     op.in.clear();
     op.out.clear();

@@ -19,9 +19,10 @@ class TraceSpan;
 /// The queue of one opened device, in order. Operations wait here until somebody reads or until
 /// there are many. Then those whose results can still be read run, fused.
 ///
-/// Safe to use from several threads, and none waits for another without need. A reader takes out of
-/// the queue what its own thread queued and what the value needs. It does so under a lock, and runs
-/// it under none. It waits for another thread only where the value needs what that one has taken.
+/// It is safe to use from several threads, and none waits for another without need. A reader takes
+/// from the queue what its own thread queued and what the value needs. It takes it under a lock,
+/// and runs it under none. It waits for another thread only if the value needs what that thread has
+/// taken.
 class Stream final : public RuntimeExtension {
  public:
   /// The queue of a runtime; `of` makes it.
@@ -64,9 +65,9 @@ class Stream final : public RuntimeExtension {
   /// Computes `storage`, or waits for the thread that does. Throws the error of computing it, if
   /// any.
   void settle(const Storage& storage);
-  /// Waits for the drain that makes `storage`. Throws DeviceError, which begins with `who`, where
-  /// that drain has done nothing for as long as the device's patience: its rule may wait for the
-  /// calling thread.
+  /// Waits for the drain that makes `storage`. Throws DeviceError, which begins with `who`, if that
+  /// drain has done nothing for as long as the device's patience: its rule may wait for the calling
+  /// thread.
   void await(std::string_view who, const Storage& storage);
 
   /// What the drain that ended last did; see inspect().
@@ -76,9 +77,9 @@ class Stream final : public RuntimeExtension {
   ///     Stream::of(device.runtime()).last_drain().blocks.size();   // [1]
   [[nodiscard]] DrainReport last_drain() const;
 
-  /// The queue runs when it has so many operations, or so many bytes of results.
+  /// The queue runs when it has this many operations, or this many bytes of results.
   static constexpr std::size_t most_queued = 1024;
-  /// After so many drains that left it to its thread an operation runs with whoever reads next.
+  /// After this many drains that left it to its thread, an operation runs with the next reader.
   static constexpr std::uint8_t most_left = 16;
   static constexpr std::uint64_t most_queued_bytes = std::uint64_t{16} << 30;
   /// The most memory for plans and their forms; those used last are kept. A plan takes about 2 KB
@@ -96,11 +97,11 @@ class Stream final : public RuntimeExtension {
     DrainReport counts;
   };
 
-  /// What a drain takes of the queue: everything, or `needed`, what this thread queued that needs
-  /// to wait for no other drain, and what those read.
+  /// What a drain takes from the queue: everything; or `needed`, the operations of this thread that
+  /// wait for no other drain, and what those read.
   struct Wanted {
     bool all = false;
-    bool ready = false;  ///< of all, what waits for no other drain
+    bool ready = false;  ///< everything that waits for no other drain
     const Storage* needed = nullptr;
   };
   /// Drains that run.
@@ -112,7 +113,7 @@ class Stream final : public RuntimeExtension {
   struct Progress {
     std::size_t drains = 0;
     std::uint64_t steps = 0;
-    std::string at;  ///< the operation that the earliest is at
+    std::string at;  ///< the operation that the earliest of them runs
   };
   void await(std::string_view who, const std::function<bool()>& over,
              const std::function<Progress()>& look);
@@ -132,7 +133,8 @@ class Stream final : public RuntimeExtension {
   Runtime& runtime_;
   std::atomic<std::int64_t> handles_ = 0;
 
-  // No lock is held while rules run, anything is planned or launched, or another one is taken.
+  // No lock is held while rules run, while anything is planned or launched, or while another lock
+  // is taken.
   std::mutex queue_mutex_;  // guards what follows, and what storages note of `asked`
   std::vector<QueuedOp> queue_;
   std::uint64_t queued_bytes_ = 0;

@@ -18,7 +18,7 @@ std::size_t memory_of(const Candidates& candidates) {
   return bytes;
 }
 
-/// What rules answered lately on one runtime.
+/// The latest answers of rules on one runtime.
 class Answers : public RuntimeExtension {
  public:
   explicit Answers(Runtime&) {}
@@ -55,7 +55,7 @@ CandidatesPtr candidates(Runtime& runtime, const OpTable& table, const void* op,
   std::string key;
   append_call(key, table, op, in, out);
   if (CandidatesPtr known = answers.find(key)) return known;
-  auto made = std::make_shared<Candidates>();  // outside the lock: a rule may take its time
+  auto made = std::make_shared<Candidates>();  // outside the lock: a rule may take long
   made->launches = table.webgpu_kernel(op, renamed(table.inputs, in), operands(table.outputs, out),
                                        runtime.limits());
   table.params(op, made->params);
