@@ -34,10 +34,12 @@ void walk(const F& field, const Number& number, const OnParam& param) {
   }
 }
 
-/// Appends the attributes to a key. Params are left out, since they may change without another
-/// plan.
+/// Appends the operation and its attributes to a key. Params are left out, since they may change
+/// without another plan.
 template <class Op>
 void append_key(const void* op, std::string& key) {
+  static const std::uint64_t operation = dispatch::next_op_number();
+  dispatch::append_bytes(key, operation);
   if constexpr (!std::is_empty_v<Op>) {
     walk(
         *static_cast<const Op*>(op),

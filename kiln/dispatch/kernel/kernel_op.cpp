@@ -1,9 +1,16 @@
 #include "kiln/dispatch/kernel/kernel_op.hpp"
 
+#include <atomic>
+
 #include "kiln/dispatch/backend.hpp"
 #include "kiln/dispatch/kernel/languages.hpp"
 
 namespace kiln::dispatch {
+
+std::uint64_t next_op_number() {
+  static std::atomic<std::uint64_t> last = 0;
+  return ++last;
+}
 
 std::vector<RawTensor> run_kernel(const OpTable& table, const void* op,
                                   const std::shared_ptr<Runtime>& runtime,

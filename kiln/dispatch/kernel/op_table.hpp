@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -25,7 +26,8 @@ struct OpTable {
   std::string_view name;
   std::span<const std::string_view> inputs;
   std::span<const std::string_view> outputs;
-  /// Appends the attributes to a key, Param fields left out.
+  /// Appends to a key what tells the operation from all others, and its attributes; Param fields
+  /// are left out.
   void (*append_key)(const void* op, std::string& key) = nullptr;
   /// The addresses of the Param fields, in order.
   void (*params)(const void* op, std::vector<const Param*>& out) = nullptr;
@@ -45,5 +47,11 @@ struct OpTable {
   void (*cpu_kernel)(const void* op, std::span<const cpu::Input> in,
                      std::span<const cpu::Output> out) = nullptr;
 };
+
+namespace dispatch {
+/// A number that no other call gets. Each type of operation has one in its keys: the address of its
+/// table is used again when the library that it was loaded with is gone.
+std::uint64_t next_op_number();
+}  // namespace dispatch
 
 }  // namespace kiln
