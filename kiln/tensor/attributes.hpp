@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "kiln/dispatch/kernel/op_table.hpp"
 #include "kiln/dispatch/kernel_cache.hpp"
 #include "kiln/kernel/launch.hpp"
 #include "kiln/support/fields.hpp"
