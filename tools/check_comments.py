@@ -47,6 +47,7 @@ WITHOUT_EXAMPLE = {
     "kiln::make_body": OWN,
     "kiln::Stream::append": OWN,
     "kiln::Stream::await": OWN,
+    "kiln::Stream::drain_of": OWN,
     "kiln::Stream::finish": OWN,
     "kiln::Stream::flush": OWN,
     "kiln::Stream::handle_gone": OWN,

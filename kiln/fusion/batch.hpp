@@ -1,5 +1,6 @@
 #pragma once
 /// The work of one drain: queued operations by number, and the blocks that they become.
+#include <exception>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -98,6 +99,8 @@ class Execution {
   QueueRun& run_;
   std::vector<std::vector<std::int32_t>> copies_;  ///< of each value, those that are held
   std::vector<std::uint64_t> launches_;
+  std::unordered_map<std::uint64_t, std::exception_ptr>
+      given_up_;  ///< drains, not waited for again
   std::uint64_t in_place_ = 0;
   bool overwriting_ = false;  ///< the running block may have changed what it reads
 

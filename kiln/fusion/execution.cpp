@@ -63,7 +63,14 @@ bool Execution::await_inputs(std::size_t n) {
     for (const Use& use : node.in) {
       if (batch_.made[at(use.value)] != 0 || !storage(use.value)->queued()) continue;
       const TraceSpan span("wait for another thread");
-      stream_.await(plan_.names[n], *storage(use.value));
+      std::exception_ptr& given_up = given_up_[stream_.drain_of(*storage(use.value))];
+      if (given_up) std::rethrow_exception(given_up);
+      try {
+        stream_.await(plan_.names[n], *storage(use.value));
+      } catch (...) {
+        given_up = std::current_exception();
+        throw;
+      }
     }
     return true;
   } catch (...) {

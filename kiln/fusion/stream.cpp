@@ -136,14 +136,15 @@ Stream::Progress Stream::progress(std::uint64_t first, std::uint64_t last) {
   return all;
 }
 
+std::uint64_t Stream::drain_of(const Storage& storage) {
+  const std::lock_guard lock(queue_mutex_);
+  return storage.drain;
+}
+
 void Stream::await(std::string_view who, const Storage& storage) {
   if (!storage.queued()) return;
   const auto look = [&] {
-    std::uint64_t drain = 0;
-    {
-      const std::lock_guard lock(queue_mutex_);
-      drain = storage.drain;
-    }
+    const std::uint64_t drain = drain_of(storage);
     return progress(drain, drain);
   };
   await(who, [&] { return !storage.queued(); }, look);
@@ -154,21 +155,24 @@ void Stream::await(std::string_view who, const std::function<bool()>& over,
                    const std::function<Progress()>& look) {
   constexpr std::chrono::milliseconds seldom(10);  // it takes locks
   const auto patience = runtime_.patience();
-  const auto longest = patience + patience / 8;  // a drain for which those wait gives up before
+  // Devices and compilers give up before.
+  const Pause::Clock::duration longest = patience + patience / 8;
   const Pause pause;
   Progress last;
   Pause::Clock::duration looked{};
-  Pause::Clock::duration progressed{};
+  Pause::Clock::duration idle{};
   for (; !over(); pause()) {
     const auto waited = pause.waited();
     if (waited - looked < seldom) continue;
+    idle += std::min(waited - looked, longest / 8);  // a process that was stopped did not wait
     looked = waited;
     const Progress now = look();
+    QueueRun::count_step();  // a thread that waits for this one waits on: this one gives up by
+                             // itself
     if (now.steps != last.steps || now.drains != last.drains) {
       last = now;
-      progressed = waited;
-      QueueRun::count_step();  // a thread that waits for this one sees that it need not give up
-    } else if (waited - progressed > longest) {
+      idle = {};
+    } else if (idle > longest) {
       throw DeviceError(fmt::format(
           "{}: another thread is at operation '{}' and has done nothing for {} s "
           "(KILN_DEVICE_TIMEOUT sets how long it may); if that is a rule that waits for this "

@@ -69,6 +69,8 @@ class Stream final : public RuntimeExtension {
   /// drain has done nothing for as long as the device's patience: its rule may wait for the calling
   /// thread.
   void await(std::string_view who, const Storage& storage);
+  /// The drain that has taken the operation that makes `storage`; 0 if none has.
+  [[nodiscard]] std::uint64_t drain_of(const Storage& storage);
 
   /// What the drain that ended last did; see inspect().
   ///
@@ -134,7 +136,7 @@ class Stream final : public RuntimeExtension {
   std::atomic<std::int64_t> handles_ = 0;
 
   // No lock is held while rules run, while anything is planned or launched, or while another lock
-  // is taken.
+  // is taken, except a run's own, under which none is.
   std::mutex queue_mutex_;  // guards what follows, and what storages note of `asked`
   std::vector<QueuedOp> queue_;
   std::uint64_t queued_bytes_ = 0;

@@ -10,6 +10,8 @@
 
 #include "kiln/kernel/kernel_source.hpp"
 #include "kiln/scalar/expr.hpp"
+#include "kiln/support/argument.hpp"
+#include "kiln/support/float16.hpp"
 #include "kiln/support/layout.hpp"
 
 namespace kiln {
@@ -62,10 +64,16 @@ struct LaunchParam {
   template <WholeType T>
   LaunchParam(std::string_view param_name, T size)
       : name(param_name), value(static_cast<std::int64_t>(size)) {}
-  template <std::floating_point T>
+  template <class T>
+    requires(std::floating_point<T> || std::same_as<T, float16>)
   LaunchParam(std::string_view param_name, T number)
       : name(param_name), value(static_cast<double>(number)) {}
+  LaunchParam(std::string_view param_name, const Integer& size)
+      : name(param_name), value(std::int64_t{size}) {}
+  LaunchParam(std::string_view param_name, const Number& number)
+      : name(param_name), value(double{number}) {}
   LaunchParam(std::string_view param_name, const Param& field) : name(param_name), value(&field) {}
+  LaunchParam(std::string_view param_name, const Param&& field) = delete;  // its address is kept
 
   std::string name;
   std::variant<std::int64_t, double, const Param*> value;

@@ -54,6 +54,13 @@ TEST(LaunchParam, KeepsWhetherItIsASizeANumberOrAField) {
   EXPECT_EQ(std::get<double>(LaunchParam("scale", 0.5).value), 0.5);
   EXPECT_EQ(std::get<const Param*>(LaunchParam("rate", rate).value), &rate);
   EXPECT_EQ(LaunchParam("m", shape[0]).name, "m");
+  const Number half = 0.5;  // as fields of options are
+  const Integer seven = 7;
+  EXPECT_EQ(std::get<double>(LaunchParam("half", half).value), 0.5);
+  EXPECT_EQ(std::get<std::int64_t>(LaunchParam("seven", seven).value), 7);
+  EXPECT_EQ(std::get<double>(LaunchParam("one", float16(1.0F)).value), 1);
+  // Its address is kept.
+  static_assert(!std::is_constructible_v<LaunchParam, const char*, Param>);
 }
 
 TEST(LaunchParam, TakesAnyIntegerAsASize) {

@@ -35,6 +35,16 @@ class Integer {
   constexpr operator std::int64_t() const {  // NOLINT(google-explicit-constructor): it is one
     return value_;
   }
+  /// As of std::int64_t, which it may not leave.
+  ///
+  ///     Integer n = 3;
+  ///     n += 2;
+  ///     n -= 1;
+  ///     n *= 5;
+  ///     std::int64_t{n};   // [20]
+  constexpr Integer& operator+=(Integer other) { return *this = value_ + other.value_; }
+  constexpr Integer& operator-=(Integer other) { return *this = value_ - other.value_; }
+  constexpr Integer& operator*=(Integer other) { return *this = value_ * other.value_; }
 
  private:
   [[noreturn]] static void refuse(std::uint64_t value);
@@ -57,8 +67,26 @@ class Number {
   }
   /// Whether it was given as an integer.
   [[nodiscard]] constexpr bool is_whole() const { return whole_; }
+  /// As of double. An integer stays one if the other is one, too, and it is not divided.
+  ///
+  ///     Number rate = 1.5;
+  ///     rate += 1;
+  ///     rate -= 0.5;
+  ///     rate *= 3;
+  ///     rate /= 2;
+  ///     double{rate};   // [3]
+  constexpr Number& operator+=(Number other) { return set(value_ + other.value_, other.whole_); }
+  constexpr Number& operator-=(Number other) { return set(value_ - other.value_, other.whole_); }
+  constexpr Number& operator*=(Number other) { return set(value_ * other.value_, other.whole_); }
+  constexpr Number& operator/=(Number other) { return set(value_ / other.value_, false); }
 
  private:
+  constexpr Number& set(double value, bool whole) {
+    value_ = value;
+    whole_ = whole_ && whole;
+    return *this;
+  }
+
   double value_;
   bool whole_;
 };

@@ -7,15 +7,23 @@
 #include "kiln/dispatch/kernel/op_table.hpp"
 #include "kiln/dispatch/kernel_cache.hpp"
 #include "kiln/kernel/launch.hpp"
+#include "kiln/support/argument.hpp"
 #include "kiln/support/fields.hpp"
 
 namespace kiln::detail {
 
 /// Calls `number` with every number of an attribute, `param` with every Param, both in order.
-template <class F, class Number, class OnParam>
-void walk(const F& field, const Number& number, const OnParam& param) {
+template <class F, class OnNumber, class OnParam>
+void walk(const F& field, const OnNumber& number, const OnParam& param) {
   if constexpr (std::is_same_v<F, Param>) {
     param(field);
+  } else if constexpr (std::is_same_v<F, Number>) {
+    number(double{field});
+    number(field.is_whole());
+  } else if constexpr (std::is_same_v<F, Integer>) {
+    number(std::int64_t{field});
+  } else if constexpr (std::is_same_v<F, Flag>) {
+    number(bool{field});
   } else if constexpr (std::is_arithmetic_v<F> || std::is_enum_v<F>) {
     static_assert(!std::is_same_v<F, long double>,
                   "kiln: an attribute may not be a long double, whose bytes do not tell its value");

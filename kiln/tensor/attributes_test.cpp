@@ -137,6 +137,32 @@ TEST(Attributes, EveryFieldIsInTheKeyWhateverElseTheStructCanDo) {
   EXPECT_THAT(values(apply(Windowed{{{4, 4}, 2}, 1}, x)), ElementsAre(102, 106));
 }
 
+struct Options {
+  Number scale = 2;
+  Integer shift = 0;
+  Flag negate = false;
+};
+struct WithOptions {
+  static constexpr std::string_view name = "with_options";
+  Options options;
+  Expr body(Expr x) const {
+    Expr y = options.scale == 2 ? x * 2 : x;
+    if (options.shift == 2) y = y + 2;
+    return options.negate ? -y : y;
+  }
+};
+
+TEST(Attributes, FieldsOfOptionsAreNumbersToo) {
+  const AnyTensor x = make<float>({1, 3}, {2});
+  WithOptions op;
+  EXPECT_THAT(values(apply(op, x)), ElementsAre(2, 6));
+  op.options.scale *= 0.5;
+  op.options.shift += 2;
+  EXPECT_THAT(values(apply(op, x)), ElementsAre(3, 5));
+  op.options.negate = true;
+  EXPECT_THAT(values(apply(op, x)), ElementsAre(-3, -5));
+}
+
 /// Where the rules look at what a Param is, though what they give is kept for every value.
 enum class Reads : std::uint8_t { launch, constant, text, way };
 

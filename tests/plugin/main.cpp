@@ -21,6 +21,7 @@ double run(const char* file) {
   if (function == nullptr) throw Error(dlerror());
   const double result = function();
   if (dlclose(library) != 0) throw Error(dlerror());
+  if (dlopen(file, RTLD_NOW | RTLD_NOLOAD) != nullptr) throw Error("the library stays loaded");
   return result;
 }
 

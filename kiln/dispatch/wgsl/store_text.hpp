@@ -62,8 +62,8 @@ struct ComputedStore {
 /// `helpers` gets the functions that the text calls; see wgsl_helpers.
 std::string computed_store(const ComputedStore& store, std::set<std::string>& helpers);
 
-/// Whether NAME4 finds the operands of four results at once. It always does if `aligned`, that is,
-/// if the index is a multiple of four.
+/// Whether NAME4 finds the operands of four results at once. For that the index must always be a
+/// multiple of four, which `aligned` says, and all `reads` must be by_four().
 bool reads_by_four(std::span<const Reads* const> reads, bool aligned);
 
 }  // namespace kiln::dispatch::wgsl

@@ -125,6 +125,7 @@ AnyTensor where(const AnyTensor& condition, Number yes, const AnyTensor& no) {
 AnyTensor where(const AnyTensor& condition, Number yes, Number no) {
   const DType dtype = yes.is_whole() && no.is_whole() ? DType::i32 : DType::f32;
   const Device& device = condition.device();
+  dispatch::require_number("where", yes, dtype);
   return where(condition, AnyTensor(full(device, {{}, dtype}, yes), device), no);
 }
 AnyTensor cast(const AnyTensor& x, DType dtype) {

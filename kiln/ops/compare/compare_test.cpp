@@ -258,6 +258,8 @@ TEST(Compare, ANumberBeyondTheOtherSidesDtypeIsRefusedByWhere) {
   EXPECT_THAT(message_of<DTypeError>([&] { (void)where(yes, half, 70000); }),
               AllOf(HasSubstr("where: "), HasSubstr("70000"), HasSubstr("f16")));
   EXPECT_THROW((void)where(yes, -70000, half), DTypeError);
+  EXPECT_THAT(message_of<DTypeError>([&] { (void)where(yes, 3000000000, 0); }),
+              StartsWith("where: "));
   EXPECT_THAT(values(where(yes, INFINITY, half)), ElementsAre(INFINITY));
   EXPECT_THAT(values(where(yes, 65519, half)), ElementsAre(65504));  // the nearest number of f16
 }

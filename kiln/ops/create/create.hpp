@@ -222,6 +222,9 @@ class Seed {
   template <WholeType T>
   constexpr Seed(T value)  // NOLINT(google-explicit-constructor): random_normal(shape, 7)
       : value_(static_cast<std::uint64_t>(value)) {}
+  constexpr operator std::uint64_t() const {  // NOLINT(google-explicit-constructor): it is one
+    return value_;
+  }
   [[nodiscard]] constexpr std::uint64_t value() const { return value_; }
 
  private:

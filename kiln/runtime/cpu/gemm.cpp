@@ -8,6 +8,7 @@
 
 #include "kiln/runtime/cpu/parallel.hpp"
 #include "kiln/runtime/process_end.hpp"
+#include "kiln/runtime/queue_run.hpp"
 #include "kiln/support/error.hpp"
 
 // Declared as in the OpenMP standard, because omp.h may be missing if OpenMP is not switched on.
@@ -166,6 +167,7 @@ void gemm(std::int64_t m, std::int64_t n, std::int64_t k, const GemmOperand& a,
       const std::int64_t col = slice % slicing.cols * slicing.width;
       multiply({row, col, std::min(slicing.height, m - row), std::min(slicing.width, n - col)},
                sizes, left, right, out, pitch);
+      QueueRun::count_step();  // a thread may have many slices
     }
   });
   onednn.may_have_changed();

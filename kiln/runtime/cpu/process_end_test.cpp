@@ -69,7 +69,7 @@ TEST_F(HostProcessEnd, FromInsideAKernelWaitsForTheOtherThreads) {
       {
         const std::thread::id main = std::this_thread::get_id();
         std::atomic<int> done = 0;
-        parallel_for(64, [&](std::int64_t) {
+        parallel_for(4096, [&](std::int64_t) {
           multiply();
           if (++done > 20 && std::this_thread::get_id() == main) std::exit(7);
         });
@@ -80,10 +80,12 @@ TEST_F(HostProcessEnd, FromInsideAKernelWaitsForTheOtherThreads) {
 TEST_F(HostProcessEnd, InAForkedChildDoesNotWaitForTheParentsThreads) {
   EXPECT_EXIT(
       {
+        // A child that is forked while the other thread loads a library could wait for it for ever.
+        static std::atomic<int> products = 0;
         std::thread([] {
-          while (true) multiply();
+          for (;; ++products) multiply();
         }).detach();
-        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        while (products < 20) std::this_thread::sleep_for(std::chrono::milliseconds(1));
         int status = 0;
         for (int i = 0; i < 5 && status == 0; ++i) {
           const pid_t child = fork();

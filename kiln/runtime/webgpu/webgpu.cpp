@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <map>
@@ -19,6 +20,9 @@
 
 namespace kiln {
 namespace {
+
+// What is longer is no time that anybody waits, and sums of it would overflow.
+constexpr std::chrono::milliseconds longest_timeout{1'000'000'000'000};
 
 using Key = std::tuple<std::string, AdapterKind, bool, bool, std::chrono::milliseconds, Language>;
 
@@ -64,10 +68,11 @@ Device webgpu::device(const webgpu::Options& options) {
   if (name.empty()) {
     if (const char* chosen = std::getenv("KILN_ADAPTER")) name = chosen;
   }
-  const wgpu::Opening opening{
-      .f16 = options.f16,
-      .portable = portable_by_environment(),
-      .patience = options.timeout.count() > 0 ? options.timeout : patience_by_environment()};
+  const wgpu::Opening opening{.f16 = options.f16,
+                              .portable = portable_by_environment(),
+                              .patience = options.timeout.count() > 0
+                                              ? std::min(options.timeout, longest_timeout)
+                                              : patience_by_environment()};
   const LibrarySection section;
   OpenDevices& open = open_devices();
   const std::lock_guard lock(open.mutex);

@@ -13,6 +13,8 @@ std::size_t memory_of(const Candidates& candidates) {
   std::size_t bytes = sizeof candidates;
   for (const webgpu::Launch& launch : candidates.launches) {
     bytes += sizeof launch + launch.source.text().text.size() + 4 * launch.source.words().size();
+    bytes += launch.declined.size() + launch.params.size() * sizeof(LaunchParam) +
+             launch.scratch.size() * sizeof(Scratch);
     for (const auto& [name, value] : launch.source.variables()) bytes += name.size() + value.size();
   }
   return bytes;

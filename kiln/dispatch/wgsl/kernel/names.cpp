@@ -15,9 +15,9 @@ namespace {
 
 /// Whether generated stores have a local variable of that name, which would hide an array.
 bool is_local_of_stores(std::string_view name) {
-  if (name == "index" || name == "value" || name == "z") return true;
+  if (name == "index" || name == "value") return true;
   const auto digit = [](char c) { return c >= '0' && c <= '9'; };
-  return name.size() > 1 && std::string_view("eqtz").find(name[0]) != std::string_view::npos &&
+  return name.size() > 1 && std::string_view("qz").find(name[0]) != std::string_view::npos &&
          std::ranges::all_of(name.substr(1), digit);
 }
 
