@@ -17,11 +17,11 @@
 namespace kiln::test {
 
 template <class T>
-constexpr DLDataType type_of{kDLFloat, 8 * sizeof(T), 1};
+inline constexpr DLDataType type_of{kDLFloat, 8 * sizeof(T), 1};
 template <>
-constexpr DLDataType type_of<std::int32_t>{kDLInt, 32, 1};
+inline constexpr DLDataType type_of<std::int32_t>{kDLInt, 32, 1};
 template <>
-constexpr DLDataType type_of<std::uint32_t>{kDLUInt, 32, 1};
+inline constexpr DLDataType type_of<std::uint32_t>{kDLUInt, 32, 1};
 
 /// Another library's array. It counts how often it was given back, and is not freed by that, so
 /// that a test may look at it afterwards.
