@@ -76,15 +76,14 @@ class Renderer {
   DType elem() const { return in_.empty() ? out_[0].dtype : in_[0].dtype; }
 
   bool in_vec4(std::string_view name) const {
-    return std::ranges::find(launch_.vec4, name) != launch_.vec4.end() ||
-           store_.reads_in_vec4(name);
+    return wants_vec4(launch_, name) || store_.reads_in_vec4(name);
   }
 
   /// How the kernel stores that output.
   StoreCall call_of(const Operand& t) const {
     const std::string name = fmt::format("store_{}", t.name);
     const bool open = launch_.access == OutputAccess::read_write;
-    const bool vec4 = std::ranges::find(launch_.vec4, t.name) != launch_.vec4.end();
+    const bool vec4 = wants_vec4(launch_, t.name);
     return {name,
             {open ? std::string(t.name) : fmt::format("kiln_{}", t.name), t.dtype, vec4},
             calls(source_, name + "4")};

@@ -15,6 +15,10 @@ bool mentions_operand(const webgpu::Launch& launch, std::string_view name) {
          std::ranges::any_of(launch.source.variables(), in_value);
 }
 
+bool wants_vec4(const webgpu::Launch& launch, std::string_view name) {
+  return std::ranges::find(launch.vec4, name) != launch.vec4.end();
+}
+
 std::optional<LaunchEpilogue> launch_epilogue(const OpTable& table, const webgpu::Launch& launch,
                                               std::span<const Operand> in, const Operand& out) {
   if (!launch.store) return std::nullopt;
@@ -37,8 +41,7 @@ std::optional<LaunchEpilogue> launch_epilogue(const OpTable& table, const webgpu
           "the epilogue reads '{}' {} where it stores '{}' {}; the shapes must be equal", name,
           to_string(at->shape()), out.name, to_string(out.shape())));
     }
-    const bool vec4 = std::ranges::find(launch.vec4, name) != launch.vec4.end();
-    operands.push_back({name, at->dtype, vec4});
+    operands.push_back({name, at->dtype, wants_vec4(launch, name)});
     store_alone.push_back(!mentions_operand(launch, name));
     layouts.push_back(at->layout);
   }

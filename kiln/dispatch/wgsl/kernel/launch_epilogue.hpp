@@ -8,6 +8,9 @@
 
 namespace kiln::dispatch::wgsl {
 
+/// Whether the launch asks for the array of that operand as one of vec4.
+bool wants_vec4(const webgpu::Launch& launch, std::string_view name);
+
 /// Whether the kernel's own text names the operand.
 bool mentions_operand(const webgpu::Launch& launch, std::string_view name);
 
