@@ -59,24 +59,21 @@ void Execution::run() {
 /// does nothing for too long: the block has failed then.
 bool Execution::await_inputs(std::size_t n) {
   const Node& node = plan_.graph.nodes[n];
-  try {
-    for (const Use& use : node.in) {
-      if (batch_.made[at(use.value)] != 0 || !storage(use.value)->queued()) continue;
-      const TraceSpan span("wait for another thread");
-      std::exception_ptr& given_up = given_up_[stream_.drain_of(*storage(use.value))];
-      if (given_up) std::rethrow_exception(given_up);
-      try {
-        stream_.await(plan_.names[n], *storage(use.value));
-      } catch (...) {
-        given_up = std::current_exception();
-        throw;
-      }
+  for (const Use& use : node.in) {
+    if (batch_.made[at(use.value)] != 0 || !storage(use.value)->queued()) continue;
+    const TraceSpan span("wait for another thread");
+    std::exception_ptr& given_up = given_up_[stream_.drain_of(*storage(use.value))];
+    try {
+      if (!given_up) stream_.await(plan_.names[n], *storage(use.value));
+    } catch (...) {
+      given_up = std::current_exception();
     }
-    return true;
-  } catch (...) {
-    fail(node.out, std::current_exception());
-    return false;
+    if (given_up) {
+      fail(node.out, given_up);
+      return false;
+    }
   }
+  return true;
 }
 
 /// Ends a value that this drain does not read any more.

@@ -155,24 +155,20 @@ void Stream::await(std::string_view who, const std::function<bool()>& over,
                    const std::function<Progress()>& look) {
   constexpr std::chrono::milliseconds seldom(10);  // it takes locks
   const auto patience = runtime_.patience();
-  // Devices and compilers give up before.
-  const Pause::Clock::duration longest = patience + patience / 8;
   const Pause pause;
+  Patience left(patience + patience / 8);  // devices and compilers give up before
   Progress last;
   Pause::Clock::duration looked{};
-  Pause::Clock::duration idle{};
   for (; !over(); pause()) {
     const auto waited = pause.waited();
     if (waited - looked < seldom) continue;
-    idle += std::min(waited - looked, longest / 8);  // a process that was stopped did not wait
     looked = waited;
     const Progress now = look();
-    QueueRun::count_step();  // a thread that waits for this one waits on: this one gives up by
-                             // itself
-    if (now.steps != last.steps || now.drains != last.drains) {
-      last = now;
-      idle = {};
-    } else if (idle > longest) {
+    // A thread that waits for this one waits on: this one gives up by itself.
+    QueueRun::count_step();
+    const bool progress = now.steps != last.steps || now.drains != last.drains;
+    if (progress) last = now;
+    if (left.ends(progress)) {
       throw DeviceError(fmt::format(
           "{}: another thread is at operation '{}' and has done nothing for {} s "
           "(KILN_DEVICE_TIMEOUT sets how long it may); if that is a rule that waits for this "

@@ -20,8 +20,8 @@ milliseconds patience_by_environment() {
   if (text == nullptr || *text == '\0') return milliseconds(120'000);
   char* end = nullptr;
   const double seconds = std::strtod(text, &end);
-  constexpr double longest = 1e9;
-  if (*end != '\0' || !(seconds > 0) || seconds > longest) {
+  constexpr std::chrono::duration<double> longest = longest_patience;
+  if (*end != '\0' || !(seconds > 0) || seconds > longest.count()) {
     throw DeviceError(
         fmt::format("KILN_DEVICE_TIMEOUT is \"{}\"; it must be a number of seconds above 0", text));
   }

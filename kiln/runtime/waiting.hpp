@@ -1,8 +1,13 @@
 #pragma once
 /// Waiting for devices and for other threads.
+#include <algorithm>
 #include <chrono>
+#include <utility>
 
 namespace kiln {
+
+/// The longest patience. Nobody waits longer, and sums of longer times would overflow.
+constexpr std::chrono::milliseconds longest_patience{1'000'000'000'000};
 
 /// How long a device may do nothing before it counts as lost, and how long a thread that works for
 /// the queue may do nothing before others stop waiting for it: the environment variable
@@ -19,6 +24,25 @@ class Pause {
 
  private:
   Clock::time_point begin_ = Clock::now();
+};
+
+/// Ends when nothing has been done for too long.
+class Patience {
+ public:
+  explicit Patience(Pause::Clock::duration longest) : longest_(longest) {}
+  /// Call it again and again while waiting. `progress`: whether something was done since the last
+  /// call. A process that was stopped has not waited: the time between two calls counts in part.
+  [[nodiscard]] bool ends(bool progress) {
+    const auto now = Pause::Clock::now();
+    idle_ += std::min(now - std::exchange(last_, now), longest_ / 8);
+    if (progress) idle_ = {};
+    return idle_ > longest_;
+  }
+
+ private:
+  Pause::Clock::duration longest_;
+  Pause::Clock::duration idle_{};
+  Pause::Clock::time_point last_ = Pause::Clock::now();
 };
 
 }  // namespace kiln

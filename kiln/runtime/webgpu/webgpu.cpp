@@ -21,9 +21,6 @@
 namespace kiln {
 namespace {
 
-// What is longer is no time that anybody waits, and sums of it would overflow.
-constexpr std::chrono::milliseconds longest_timeout{1'000'000'000'000};
-
 using Key = std::tuple<std::string, AdapterKind, bool, bool, std::chrono::milliseconds, Language>;
 
 struct OpenDevices {
@@ -71,7 +68,7 @@ Device webgpu::device(const webgpu::Options& options) {
   const wgpu::Opening opening{.f16 = options.f16,
                               .portable = portable_by_environment(),
                               .patience = options.timeout.count() > 0
-                                              ? std::min(options.timeout, longest_timeout)
+                                              ? std::min(options.timeout, longest_patience)
                                               : patience_by_environment()};
   const LibrarySection section;
   OpenDevices& open = open_devices();

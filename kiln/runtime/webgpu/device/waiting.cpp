@@ -47,7 +47,7 @@ void Gpu::wait(Submission submission) {
 
 void Gpu::wait_until(const std::function<bool()>& ready) {
   const Pause pause;
-  Clock::duration progressed = Clock::duration::zero();
+  Patience left(patience);
   Clock::duration asked = Clock::duration::zero();
   Submission last = done();
   while (!ready()) {
@@ -55,11 +55,9 @@ void Gpu::wait_until(const std::function<bool()>& ready) {
     if (ready()) return;
     check();
     const Clock::duration now = pause.waited();
-    if (std::exchange(last, done()) != last) {
-      progressed = now;
-      QueueRun::count_step();
-    }
-    if (now - progressed > patience)
+    const bool progress = std::exchange(last, done()) != last;
+    if (progress) QueueRun::count_step();
+    if (left.ends(progress))
       give_up(fmt::format("a submission ({} of {} are done)", done(), submitted()));
     if (now - asked > milliseconds(100)) {  // a device that is gone says so only when asked
       check_alive();
