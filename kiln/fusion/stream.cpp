@@ -155,7 +155,7 @@ void Stream::await(std::string_view who, const std::function<bool()>& over,
                    const std::function<Progress()>& look) {
   constexpr std::chrono::milliseconds seldom(10);  // it takes locks
   const auto patience = runtime_.patience();
-  const Pause pause;
+  const Pause pause(Pause::coarse);
   Patience left(patience + patience / 8);  // devices and compilers give up before
   Progress last;
   Pause::Clock::duration looked{};

@@ -32,7 +32,7 @@ void Pause::operator()() const {
   const auto waited = std::chrono::duration_cast<microseconds>(this->waited());
   if (waited < microseconds(100)) return std::this_thread::yield();
   std::this_thread::sleep_for(
-      std::clamp(waited / 16, microseconds(10), microseconds(milliseconds(1))));
+      std::clamp(waited / part_, microseconds(10), microseconds(milliseconds(1))));
 }
 
 }  // namespace kiln

@@ -13,6 +13,14 @@ namespace kiln::wgpu {
 using Clock = Pause::Clock;
 using std::chrono::milliseconds;
 
+namespace {
+
+Pause pause_for(const Limits& limits) {
+  return Pause(limits.software_adapter ? Pause::coarse : Pause::fine);
+}
+
+}  // namespace
+
 Gpu::~Gpu() {
   if (finish()) return;
   queue.abandon();
@@ -46,7 +54,7 @@ void Gpu::wait(Submission submission) {
 }
 
 void Gpu::wait_until(const std::function<bool()>& ready) {
-  const Pause pause;
+  const Pause pause = pause_for(limits);
   Patience left(patience);
   Clock::duration asked = Clock::duration::zero();
   Submission last = done();
@@ -81,7 +89,7 @@ bool Gpu::finish() noexcept {
   const LibrarySection section(std::nothrow);
   if (stuck_.load()) return false;
   if (!section || !device) return true;
-  const Pause pause;
+  const Pause pause = pause_for(limits);
   // A lost device may never report that work is done.
   const milliseconds most = reports.lost() ? std::min(patience, milliseconds(5000)) : patience;
   while (done() < submitted()) {
