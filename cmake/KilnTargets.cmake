@@ -67,7 +67,11 @@ endfunction()
 # CONFORMANCE: what it tests holds of every runtime, lazy and eager: it is run in all four ways.
 function(kiln_test_program name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "GPU;CONFORMANCE" "" "LINK")
-  kiln_program(${name} ${arg_UNPARSED_ARGUMENTS} LINK ${arg_LINK} GTest::gtest_main GTest::gmock rapidcheck
+  set(sources ${arg_UNPARSED_ARGUMENTS})
+  if(KILN_JOIN_TESTS)
+    kiln_join_tests(${name} sources)
+  endif()
+  kiln_program(${name} ${sources} LINK ${arg_LINK} GTest::gtest_main GTest::gmock rapidcheck
     nlohmann_json::nlohmann_json)
   if(KILN_SANITIZE)
     target_compile_options(${name} PRIVATE -O0)  # instrumented tests take long to optimise, and run for seconds
@@ -94,6 +98,41 @@ function(kiln_test_program name)
     kiln_add_test(${name}_cpu COMMAND ${name} LABELS cpu ENVIRONMENT ${host})
     kiln_add_test(${name}_cpu_eager COMMAND ${name} LABELS eager ENVIRONMENT ${host} KILN_EAGER=1)
   endif()
+endfunction()
+
+# Replaces the sources of a test program, in the list of the given name, by files of up to eight of them each.
+function(kiln_join_tests program list)
+  set(result "")
+  set(left "")
+  foreach(source IN LISTS ${list})
+    get_source_file_property(alone ${source} SKIP_UNITY_BUILD_INCLUSION)
+    if(alone)
+      list(APPEND result ${source})
+    else()
+      list(APPEND left ${source})
+    endif()
+  endforeach()
+  set(number 0)
+  while(left)
+    list(SUBLIST left 0 8 sources)
+    list(REMOVE_ITEM left ${sources})
+    list(LENGTH sources count)
+    if(count EQUAL 1)
+      list(APPEND result ${sources})
+      break()
+    endif()
+    set(joined ${CMAKE_CURRENT_BINARY_DIR}/joined/${program}_${number}.cpp)
+    add_custom_command(
+      OUTPUT ${joined}
+      COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/join_tests.py ${joined} ${sources}
+      DEPENDS ${PROJECT_SOURCE_DIR}/tools/join_tests.py ${sources}
+      COMMENT "Joining the tests of ${program}"
+      VERBATIM)
+    list(APPEND result ${joined})
+    math(EXPR number "${number} + 1")
+  endwhile()
+  file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/joined)
+  set(${list} ${result} PARENT_SCOPE)
 endfunction()
 
 # kiln_stage(<name> [GPU] [CONFORMANCE] [LINK <libraries...>]): the library kiln_<name> from all of kiln/<name>/, on top of the

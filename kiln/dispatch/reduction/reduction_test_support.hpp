@@ -49,7 +49,7 @@ inline double stored(double value, DType dtype) {
   return dtype == DType::f32 ? static_cast<float>(value) : value;
 }
 
-inline Client client() { return {device().shared_runtime(), "given"}; }
+inline Client given_client() { return {device().shared_runtime(), "given"}; }
 
 /// The numbers of a dense or strided tensor, in order.
 inline std::vector<double> numbers_of(RawTensor x) {
@@ -59,13 +59,13 @@ inline std::vector<double> numbers_of(RawTensor x) {
   };
   switch (x.dtype) {
     case DType::f32:
-      return widened(client().read<float>(x));
+      return widened(given_client().read<float>(x));
     case DType::f16:
-      return widened(client().read<float16>(x));
+      return widened(given_client().read<float16>(x));
     case DType::i32:
-      return widened(client().read<std::int32_t>(x));
+      return widened(given_client().read<std::int32_t>(x));
     default:
-      return widened(client().read<std::uint32_t>(x));
+      return widened(given_client().read<std::uint32_t>(x));
   }
 }
 
@@ -78,7 +78,8 @@ RawTensor upload_as(const std::vector<double>& values) {
     else
       typed.push_back(static_cast<T>(v));
   }
-  return client().create(std::span<const T>(typed), {static_cast<std::int64_t>(typed.size())});
+  return given_client().create(std::span<const T>(typed),
+                               {static_cast<std::int64_t>(typed.size())});
 }
 
 /// Dense, the first element at `offset`.
