@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Runs clang-tidy over the sources that a build compiles (not its tests) within a time limit: the changed ones first, the
-others in turn, from another place each hour, so that a few runs reach all.
+"""Runs clang-tidy over the sources that a build compiles (not its tests): the changed ones always, then others in turn, from
+another place each hour, as long as there is time. A few runs reach all.
 
 A build that joins sources (CMAKE_UNITY_BUILD, as the preset asan does) is checked several times faster: what the
 sources have in common is read once for all of a unit.
@@ -50,8 +50,8 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("clang_tidy")
     parser.add_argument("build", type=lambda path: pathlib.Path(path).resolve())
-    parser.add_argument("--seconds", type=float, default=600)
-    parser.add_argument("--base", default="HEAD~1", help="files changed since then come first")
+    parser.add_argument("--seconds", type=float, default=600, help="nothing but changed files is begun after this time")
+    parser.add_argument("--base", default="HEAD~1", help="files changed since then are always checked, and first")
     parser.add_argument("files", nargs="*", type=lambda path: pathlib.Path(path).resolve())
     options = parser.parse_args()
 
@@ -61,14 +61,14 @@ def main():
     if missing or not wanted:
         print(f"tidy: {options.build} compiles none of: {', '.join(map(str, missing)) or 'the sources'}")
         return 1
-    first = changed(options.base)
+    always = changed(options.base) | set(options.files)
     work = [unit for unit, sources in all_units.items() if wanted & set(sources)]
     start = int(time.time() // 3600) * (len(work) // 3 + 1) % max(len(work), 1)
-    work = sorted(work[start:] + work[:start], key=lambda unit: first.isdisjoint(all_units[unit]))
+    work = sorted(work[start:] + work[:start], key=lambda unit: always.isdisjoint(all_units[unit]))
     deadline = time.monotonic() + options.seconds
 
     def check(unit):
-        if time.monotonic() > deadline:
+        if time.monotonic() > deadline and always.isdisjoint(all_units[unit]):
             return None
         # The compile commands may be another compiler's, with warning options that clang does not know.
         result = subprocess.run(
