@@ -9,6 +9,8 @@
 #include "kiln/ops/create/create.hpp"
 #include "kiln/ops/dlpack/dlpack.hpp"
 #include "kiln/ops/elementwise/elementwise.hpp"
+#include "kiln/ops/elementwise/functions.hpp"
+#include "kiln/ops/elementwise/integers.hpp"
 #include "kiln/ops/gather/gather.hpp"
 #include "kiln/ops/loss/loss.hpp"
 #include "kiln/ops/matmul/matmul.hpp"

@@ -51,6 +51,29 @@ TEST(Adjoint, OfUnaryFunctionsMatchesDifferences) {
   expect_differences_at([](Expr x) { return softplus(x); }, any);
   expect_differences_at([](Expr x) { return relu(x); }, any);
   expect_differences_at([](Expr x) { return erf(x); }, any);
+  const auto inside = {std::vector{-0.9}, std::vector{-0.4}, std::vector{0.7}};
+  const auto between = {std::vector{-3.1}, std::vector{-0.4}, std::vector{2.3}};
+  const auto outside = {std::vector{1.2}, std::vector{3.0}, std::vector{20.0}};
+  expect_differences_at([](Expr x) { return sin(x); }, any);
+  expect_differences_at([](Expr x) { return cos(x); }, any);
+  expect_differences_at([](Expr x) { return tan(x); }, any);
+  expect_differences_at([](Expr x) { return asin(x); }, inside);
+  expect_differences_at([](Expr x) { return acos(x); }, inside);
+  expect_differences_at([](Expr x) { return atan(x); }, any);
+  expect_differences_at([](Expr x) { return sinh(x); }, any);
+  expect_differences_at([](Expr x) { return cosh(x); }, any);
+  expect_differences_at([](Expr x) { return asinh(x); }, any);
+  expect_differences_at([](Expr x) { return acosh(x); }, outside);
+  expect_differences_at([](Expr x) { return atanh(x); }, inside);
+  expect_differences_at([](Expr x) { return exp2(x); }, any);
+  expect_differences_at([](Expr x) { return log2(x); }, positive);
+  expect_differences_at([](Expr x) { return log1p(x); }, positive);
+  expect_differences_at([](Expr x) { return expm1(x); }, any);
+  expect_differences_at([](Expr x) { return floor(x); }, between);
+  expect_differences_at([](Expr x) { return ceil(x); }, between);
+  expect_differences_at([](Expr x) { return round(x); }, between);
+  expect_differences_at([](Expr x) { return trunc(x); }, between);
+  expect_differences_at([](Expr x) { return sign(x); }, between);
 }
 
 TEST(Adjoint, OfBinaryFunctionsMatchesDifferences) {
@@ -61,6 +84,7 @@ TEST(Adjoint, OfBinaryFunctionsMatchesDifferences) {
   expect_differences_at([](Expr x, Expr y) { return x * y; }, any);
   expect_differences_at([](Expr x, Expr y) { return x / y; }, any);
   expect_differences_at([](Expr x, Expr y) { return pow(x, y); }, positive);
+  expect_differences_at([](Expr x, Expr y) { return atan2(x, y); }, any);
   expect_differences_at([](Expr x, Expr y) { return min(x, y); }, any);
   expect_differences_at([](Expr x, Expr y) { return max(x, y); }, any);
 }
@@ -94,6 +118,10 @@ TEST(Adjoint, OfUnusedInputsLiteralsAndTruthsIsZero) {
   EXPECT_EQ(gradients(*body_of([](Expr x, Expr y) { return x < y; }), {1.0, 2.0}),
             (std::vector{0.0, 0.0}));
   EXPECT_EQ(gradients(*body_of([](Expr x) { return is_nan(x); }), {nan}), (std::vector{0.0}));
+  EXPECT_EQ(gradients(*body_of([](Expr x) { return floor(x) + sign(x); }), {2.5}),
+            (std::vector{0.0}));
+  EXPECT_EQ(gradients(*body_of([](Expr x, Expr y) { return floor_div(x, y) + (x & y); }), {7, 2}),
+            (std::vector{0.0, 0.0}));
   const auto mask = body_of([](Expr x) { return cast(x < 1 && x != 0, DType::f32); });
   EXPECT_EQ(gradients(*mask, {0.5}), (std::vector{0.0}));
 }
@@ -248,10 +276,16 @@ TEST(Adjoint, ZeroTimesAnySlopeIsZero) {
     expect_zero(body_of([](Expr a) { return tanh(a) + sigmoid(a) * softplus(a); }), {x});
     expect_zero(body_of([](Expr a) { return erf(a) * relu(a) + abs(a) / 3; }), {x});
     expect_zero(body_of([](Expr a) { return cast(1 / a, DType::f16); }), {x});
+    expect_zero(body_of([](Expr a) { return sin(a) * cos(a) + tan(a); }), {x});
+    expect_zero(body_of([](Expr a) { return asin(a) + acos(a) * atan(a); }), {x});
+    expect_zero(body_of([](Expr a) { return sinh(a) + cosh(a) * exp2(a); }), {x});
+    expect_zero(body_of([](Expr a) { return asinh(a) + acosh(a) * atanh(a); }), {x});
+    expect_zero(body_of([](Expr a) { return log2(a) + log1p(a) * expm1(a); }), {x});
     for (const double y : hard) {
       expect_zero(body_of([](Expr a, Expr b) { return a * b; }), {x, y});
       expect_zero(body_of([](Expr a, Expr b) { return a / b; }), {x, y});
       expect_zero(body_of([](Expr a, Expr b) { return pow(a, b); }), {x, y});
+      expect_zero(body_of([](Expr a, Expr b) { return atan2(a, b); }), {x, y});
       expect_zero(body_of([](Expr a, Expr b) { return max(a, b) - min(a * 2, b); }), {x, y});
     }
   }
@@ -357,6 +391,10 @@ TEST(Adjoint, InfersForEveryFloatingOpcode) {
   expect(body_of([](Expr x) { return abs(exp(x)) + relu(-log(x)); }));
   expect(body_of([](Expr x) { return tanh(sqrt(x)) * sigmoid(rsqrt(x)) - erf(x); }));
   expect(body_of([](Expr x, Expr y) { return pow(x, y) / min(x, max(y, 2)); }));
+  expect(body_of([](Expr x, Expr y) { return atan2(sin(x), cos(y)) * tan(x) + floor(y); }));
+  expect(body_of([](Expr x) { return asin(x) + acos(x) + atan(x) - sinh(x) * cosh(x); }));
+  expect(body_of([](Expr x) { return asinh(x) + acosh(x) * atanh(x) + sign(x) * round(x); }));
+  expect(body_of([](Expr x) { return exp2(x) + log2(x) * log1p(x) - expm1(ceil(trunc(x))); }));
   expect(body_of([](Expr x) { return pow(x, 3) + pow(2, x); }));
   expect(body_of([](Expr x, Expr y) { return select(x < y && !(x == 0), x, 1); }));
 }

@@ -55,6 +55,89 @@ TEST(Evaluate, UnaryFunctionsAreThoseOfTheStandardLibrary) {
   expect_unary([](Expr x) { return rsqrt(x); }, [](double x) { return 1 / std::sqrt(x); });
   expect_unary([](Expr x) { return tanh(x); }, [](double x) { return std::tanh(x); });
   expect_unary([](Expr x) { return erf(x); }, [](double x) { return std::erf(x); });
+  expect_unary([](Expr x) { return sin(x); }, [](double x) { return std::sin(x); });
+  expect_unary([](Expr x) { return cos(x); }, [](double x) { return std::cos(x); });
+  expect_unary([](Expr x) { return tan(x); }, [](double x) { return std::tan(x); });
+  expect_unary([](Expr x) { return asin(x); }, [](double x) { return std::asin(x); });
+  expect_unary([](Expr x) { return acos(x); }, [](double x) { return std::acos(x); });
+  expect_unary([](Expr x) { return atan(x); }, [](double x) { return std::atan(x); });
+  expect_unary([](Expr x) { return sinh(x); }, [](double x) { return std::sinh(x); });
+  expect_unary([](Expr x) { return cosh(x); }, [](double x) { return std::cosh(x); });
+  expect_unary([](Expr x) { return exp2(x); }, [](double x) { return std::exp2(x); });
+  expect_unary([](Expr x) { return log2(x); }, [](double x) { return std::log2(x); });
+  expect_unary([](Expr x) { return log1p(x); }, [](double x) { return std::log1p(x); });
+  expect_unary([](Expr x) { return expm1(x); }, [](double x) { return std::expm1(x); });
+  expect_unary([](Expr x) { return floor(x); }, [](double x) { return std::floor(x); });
+  expect_unary([](Expr x) { return ceil(x); }, [](double x) { return std::ceil(x); });
+  expect_unary([](Expr x) { return trunc(x); }, [](double x) { return std::trunc(x); });
+}
+
+TEST(Evaluate, RoundTakesTheEvenNeighbour) {
+  const auto body = body_of([](Expr x) { return round(x); });
+  const std::array in{-2.5, -1.5, -0.5, 0.5, 1.5, 2.5, 2.51, 1e300, inf};
+  const std::array out{-2.0, -2.0, -0.0, 0.0, 2.0, 2.0, 3.0, 1e300, inf};
+  for (std::size_t i = 0; i < in.size(); ++i) expect_same(value(body, in[i]), out[i], in[i]);
+  EXPECT_TRUE(std::isnan(value(body, nan)));
+}
+
+TEST(Evaluate, SignIsZeroForZerosAndNaNForNaN) {
+  expect_unary([](Expr x) { return sign(x); },
+               [](double x) { return std::isnan(x) ? x : static_cast<double>((x > 0) - (x < 0)); });
+}
+
+TEST(Evaluate, InverseHyperbolicFunctionsAreThoseOfTheStandardLibrary) {
+  const auto asinh_body = body_of([](Expr x) { return asinh(x); });
+  const auto acosh_body = body_of([](Expr x) { return acosh(x); });
+  const auto atanh_body = body_of([](Expr x) { return atanh(x); });
+  const auto expect_close = [](double actual, double expected, double x) {
+    if (std::isfinite(expected)) {
+      EXPECT_NEAR(actual, expected, 2e-9 * std::abs(expected)) << x;
+      EXPECT_EQ(std::signbit(actual), std::signbit(expected)) << x;
+    } else {
+      expect_same(actual, expected, x);
+    }
+  };
+  std::vector<double> points = samples;
+  for (const double x : {1e-9, 1e-5, 1e-4, 1e-3, 0.1, 0.9, 0.999, 1.001, 9999.0, 1e4, -1e10})
+    points.insert(points.end(), {x, -x});
+  for (const double x : points) {
+    expect_close(value(asinh_body, x), std::asinh(x), x);
+    expect_close(value(acosh_body, x), std::acosh(x), x);
+    expect_close(value(atanh_body, x), std::atanh(x), x);
+  }
+}
+
+TEST(Evaluate, IntegersDivideRoundedDown) {
+  const auto div = body_of([](Expr x, Expr y) { return floor_div(x, y); });
+  const auto rest = body_of([](Expr x, Expr y) { return mod(x, y); });
+  for (const int a : {-7, -6, -1, 0, 1, 6, 7}) {
+    for (const int b : {-3, -1, 1, 3}) {
+      const std::array in{static_cast<double>(a), static_cast<double>(b)};
+      const int down = a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0);
+      EXPECT_EQ(evaluate(*div, 0, in), down) << a << " " << b;
+      EXPECT_EQ(evaluate(*rest, 0, in), a - down * b) << a << " " << b;
+    }
+    const std::array by_zero{static_cast<double>(a), 0.0};
+    EXPECT_EQ(evaluate(*div, 0, by_zero), a);
+    EXPECT_EQ(evaluate(*rest, 0, by_zero), 0);
+  }
+  EXPECT_EQ(evaluate(*div, 0, std::array{-2147483648.0, -1.0}), -2147483648.0);
+  EXPECT_EQ(evaluate(*div, 0, std::array{4294967295.0, 2.0}), 2147483647.0);
+}
+
+TEST(Evaluate, IntegersHaveBits) {
+  const auto of = [](auto f, double a, double b) {
+    return evaluate(*body_of(f), 0, std::array{a, b});
+  };
+  EXPECT_EQ(of([](Expr x, Expr y) { return x & y; }, -4, 6), 4);
+  EXPECT_EQ(of([](Expr x, Expr y) { return x | y; }, -4, 6), -2);
+  EXPECT_EQ(of([](Expr x, Expr y) { return x ^ y; }, 4294967295.0, 5), 4294967290.0);
+  EXPECT_EQ(of([](Expr x, Expr y) { return x << y; }, 3, 4), 48);
+  EXPECT_EQ(of([](Expr x, Expr y) { return x << y; }, 3, 32), 0);
+  EXPECT_EQ(of([](Expr x, Expr y) { return x >> y; }, -3, 1), -2);
+  EXPECT_EQ(of([](Expr x, Expr y) { return x >> y; }, -3, -1), -1);
+  EXPECT_EQ(of([](Expr x, Expr y) { return x >> y; }, 3, 77), 0);
+  EXPECT_EQ(value(body_of([](Expr x) { return ~x; }), 5), -6);
 }
 
 TEST(Evaluate, ArithmeticIsThatOfDoubles) {
@@ -64,6 +147,8 @@ TEST(Evaluate, ArithmeticIsThatOfDoubles) {
   expect_binary([](Expr x, Expr y) { return x / y; }, [](double x, double y) { return x / y; });
   expect_binary([](Expr x, Expr y) { return pow(x, y); },
                 [](double x, double y) { return std::pow(x, y); });
+  expect_binary([](Expr x, Expr y) { return atan2(x, y); },
+                [](double x, double y) { return std::atan2(x, y); });
 }
 
 TEST(Evaluate, ComparisonsWithNaNAreFalseExceptUnequal) {
@@ -78,6 +163,10 @@ TEST(Evaluate, ComparisonsWithNaNAreFalseExceptUnequal) {
 TEST(Evaluate, IsNanHoldsForNaNAlone) {
   expect_unary([](Expr x) { return is_nan(x); },
                [](double x) { return std::isnan(x) ? 1.0 : 0.0; });
+  expect_unary([](Expr x) { return is_inf(x); },
+               [](double x) { return std::isinf(x) ? 1.0 : 0.0; });
+  expect_unary([](Expr x) { return is_finite(x); },
+               [](double x) { return std::isfinite(x) ? 1.0 : 0.0; });
 }
 
 TEST(Evaluate, LogicGivesZeroOrOne) {

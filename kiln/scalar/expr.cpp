@@ -177,6 +177,22 @@ Expr detail::make_expr(Opcode op, std::span<const Expr> args, DType dtype) {
   return graph->expr(graph->intern(node));
 }
 
+Expr asinh(const Expr& x) {
+  const Expr a = abs(x);
+  // x^2 is lost beside 1 below the first bound, and 1 beside x^2 above the second.
+  const Expr middle = log1p(a + a * a / (1 + sqrt(1 + a * a)));
+  const Expr size = select(a < 1e4, middle, log(a) + 0.69314718055994531);
+  return select(a < 1e-4, x, select(x < 0, -size, size));
+}
+
+Expr acosh(const Expr& x) {
+  const Expr above = x - 1;
+  const Expr near = log1p(above + sqrt(above) * sqrt(x + 1));
+  return select(x < 1e4, near, log(x) + 0.69314718055994531);
+}
+
+Expr atanh(const Expr& x) { return 0.5 * (log1p(x) - log1p(-x)); }
+
 Expr cast(const Expr& x, DType to) { return detail::make_expr(Opcode::cast, std::array{x}, to); }
 
 bool Body::uses(std::size_t root, int slot) const {

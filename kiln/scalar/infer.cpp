@@ -12,7 +12,7 @@ namespace {
 
 bool gives_bool(Opcode op) {
   return row(op).domain == Domain::boolean || op == Opcode::equal || op == Opcode::less ||
-         op == Opcode::less_equal || op == Opcode::is_nan;
+         op == Opcode::less_equal || op == Opcode::is_nan || op == Opcode::is_inf;
 }
 
 bool takes(Domain domain, DType dtype) {
@@ -23,6 +23,8 @@ bool takes(Domain domain, DType dtype) {
       return dtype != DType::boolean;
     case Domain::floating:
       return is_float(dtype);
+    case Domain::integer:
+      return dtype == DType::i32 || dtype == DType::u32;
     case Domain::boolean:
       return dtype == DType::boolean;
   }
@@ -54,6 +56,8 @@ std::string_view describe(Domain domain) {
       return "f32, f16, i32 or u32";
     case Domain::floating:
       return "f32 or f16";
+    case Domain::integer:
+      return "i32 or u32";
     case Domain::boolean:
       return "bool";
   }

@@ -46,6 +46,22 @@ TEST(Infer, ComparisonsAndLogicGiveBool) {
   EXPECT_EQ(dtype_of_body([](Expr x, Expr y) { return x && !y; }, {boolean, boolean}), boolean);
   EXPECT_EQ(dtype_of_body([](Expr x, Expr y) { return x == y; }, {boolean, boolean}), boolean);
   EXPECT_EQ(dtype_of_body([](Expr x) { return is_nan(x); }, {f16}), boolean);
+  EXPECT_EQ(dtype_of_body([](Expr x) { return is_inf(x); }, {f16}), boolean);
+  EXPECT_EQ(dtype_of_body([](Expr x) { return is_finite(x); }, {f32}), boolean);
+}
+
+TEST(Infer, BitsAndFlooredDivisionAreOfIntegers) {
+  const auto mixed = [](Expr x, Expr y) { return (floor_div(x, y) << 3) ^ ~(mod(x, 7) & y); };
+  for (const DType dtype : {i32, u32}) EXPECT_EQ(dtype_of_body(mixed, {dtype, dtype}), dtype);
+  EXPECT_EQ(error_of([](Expr x) { return floor_div(x, 2); }, {f32}),
+            "op: floor_div takes i32 or u32, got f32");
+  EXPECT_EQ(error_of([](Expr x) { return x | 1; }, {boolean}),
+            "op: bit_or takes i32 or u32, got bool");
+  EXPECT_EQ(error_of([](Expr x) { return x << 1; }, {f16}),
+            "op: shift_left takes i32 or u32, got f16");
+  EXPECT_EQ(error_of([](Expr x) { return x & -1; }, {u32}), "op: the literal -1 is no u32");
+  EXPECT_EQ(error_of([](Expr x) { return sin(x); }, {i32}), "op: sin takes f32 or f16, got i32");
+  EXPECT_EQ(dtype_of_body([](Expr x) { return sign(x); }, {u32}), u32);
 }
 
 TEST(Infer, ACastGivesItsTarget) {

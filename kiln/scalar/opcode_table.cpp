@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 
 #include "kiln/support/error.hpp"
@@ -49,9 +50,27 @@ Expr times(const Expr& g, const Expr& slope) {
   return is_finite_constant(slope) ? g * slope : unless_zero(g, g * slope);
 }
 
+constexpr double log_of_2 = 0.69314718055994531;
+
+/// The slope of asin: 1 / sqrt(1 - x^2), without the rounding of x^2 near 1.
+Expr arc_slope(const Expr& x) { return rsqrt((1 - x) * (1 + x)); }
+
+/// The greatest whole number not above a / b: a where that is none that the dtype has.
+double floor_div_value(double a, double b) {
+  if (b == 0 || (a == -2147483648.0 && b == -1)) return a;
+  return std::floor(a / b);
+}
+
+bool is_shift(double count) { return count >= 0 && count <= 31; }
+
+/// The bits of an integer: those above its dtype's are copies of its sign.
+std::int64_t integer_bits(double x) {
+  return std::abs(x) < 0x1p53 ? static_cast<std::int64_t>(x) : 0;
+}
+
 // For a NaN operand the gradient is passed on, as in other libraries: nothing says that the
 // function is flat there.
-constexpr auto table = std::to_array<OpcodeRow>({
+constexpr auto unary_rows = std::to_array<OpcodeRow>({
     {Opcode::input, "input", 0, Domain::any, "", leaf, no_gradient},
     {Opcode::param, "param", 0, Domain::any, "", leaf, no_gradient},
     {Opcode::constant, "constant", 0, Domain::any, "", leaf, no_gradient},
@@ -101,8 +120,75 @@ constexpr auto table = std::to_array<OpcodeRow>({
      [](Args& in, const Expr&, const Expr& g, Args& out) {
        out[0] = times(g, 1.1283791670955126 * exp(-(in[0] * in[0])));  // 2 / sqrt(pi)
      }},
+    {Opcode::sin, "sin", 1, Domain::floating, "kiln_sin($a)",
+     [](const In& x, DType) { return std::sin(x[0]); },
+     [](Args& in, const Expr&, const Expr& g, Args& out) { out[0] = times(g, cos(in[0])); }},
+    {Opcode::cos, "cos", 1, Domain::floating, "kiln_cos($a)",
+     [](const In& x, DType) { return std::cos(x[0]); },
+     [](Args& in, const Expr&, const Expr& g, Args& out) { out[0] = times(g, -sin(in[0])); }},
+    {Opcode::tan, "tan", 1, Domain::floating, "kiln_tan($a)",
+     [](const In& x, DType) { return std::tan(x[0]); },
+     [](Args&, const Expr& self, const Expr& g, Args& out) { out[0] = times(g, 1 + self * self); }},
+    {Opcode::asin, "asin", 1, Domain::floating, "kiln_asin($a)",
+     [](const In& x, DType) { return std::asin(x[0]); },
+     [](Args& in, const Expr&, const Expr& g, Args& out) {
+       out[0] = unless_zero(g, g * arc_slope(in[0]));
+     }},
+    {Opcode::acos, "acos", 1, Domain::floating, "kiln_acos($a)",
+     [](const In& x, DType) { return std::acos(x[0]); },
+     [](Args& in, const Expr&, const Expr& g, Args& out) {
+       out[0] = unless_zero(g, -g * arc_slope(in[0]));
+     }},
+    {Opcode::atan, "atan", 1, Domain::floating, "kiln_atan($a)",
+     [](const In& x, DType) { return std::atan(x[0]); },
+     [](Args& in, const Expr&, const Expr& g, Args& out) {
+       out[0] = unless_zero(g, g / (1 + in[0] * in[0]));
+     }},
+    {Opcode::sinh, "sinh", 1, Domain::floating, "kiln_sinh($a)",
+     [](const In& x, DType) { return std::sinh(x[0]); },
+     [](Args& in, const Expr&, const Expr& g, Args& out) { out[0] = times(g, cosh(in[0])); }},
+    {Opcode::cosh, "cosh", 1, Domain::floating, "kiln_cosh($a)",
+     [](const In& x, DType) { return std::cosh(x[0]); },
+     [](Args& in, const Expr&, const Expr& g, Args& out) { out[0] = times(g, sinh(in[0])); }},
+    {Opcode::exp2, "exp2", 1, Domain::floating, "exp2($a)",
+     [](const In& x, DType) { return std::exp2(x[0]); },
+     [](Args&, const Expr& self, const Expr& g, Args& out) {
+       out[0] = unless_zero(g, g * (self * log_of_2));
+     }},
+    {Opcode::log2, "log2", 1, Domain::floating, "log2($a)",
+     [](const In& x, DType) { return std::log2(x[0]); },
+     [](Args& in, const Expr&, const Expr& g, Args& out) {
+       out[0] = unless_zero(g, g / (in[0] * log_of_2));
+     }},
+    {Opcode::log1p, "log1p", 1, Domain::floating, "kiln_log1p($a)",
+     [](const In& x, DType) { return std::log1p(x[0]); },
+     [](Args& in, const Expr&, const Expr& g, Args& out) {
+       out[0] = unless_zero(g, g / (1 + in[0]));
+     }},
+    {Opcode::expm1, "expm1", 1, Domain::floating, "kiln_expm1($a)",
+     [](const In& x, DType) { return std::expm1(x[0]); },
+     [](Args& in, const Expr&, const Expr& g, Args& out) { out[0] = times(g, exp(in[0])); }},
+    // These are flat wherever they have a slope.
+    {Opcode::floor, "floor", 1, Domain::floating, "kiln_with_sign(floor($a), $a)",
+     [](const In& x, DType) { return std::floor(x[0]); }, no_gradient},
+    {Opcode::ceil, "ceil", 1, Domain::floating, "kiln_with_sign(ceil($a), $a)",
+     [](const In& x, DType) { return std::ceil(x[0]); }, no_gradient},
+    {Opcode::round, "round", 1, Domain::floating, "kiln_with_sign(round($a), $a)",
+     [](const In& x, DType) { return std::nearbyint(x[0]); }, no_gradient},
+    {Opcode::trunc, "trunc", 1, Domain::floating, "kiln_with_sign(trunc($a), $a)",
+     [](const In& x, DType) { return std::trunc(x[0]); }, no_gradient},
+    {Opcode::sign, "sign", 1, Domain::numeric, "kiln_sign_$t($a)",
+     [](const In& x,
+        DType) { return x[0] == 0          ? 0.0
+                        : std::isnan(x[0]) ? x[0]
+                                           : std::copysign(1.0, x[0]); },
+     no_gradient},
     {Opcode::is_nan, "is_nan", 1, Domain::floating, "kiln_is_nan($a)",
      [](const In& x, DType) { return truth(std::isnan(x[0])); }, no_gradient},
+    {Opcode::is_inf, "is_inf", 1, Domain::floating, "kiln_is_inf($a)",
+     [](const In& x, DType) { return truth(std::isinf(x[0])); }, no_gradient},
+    {Opcode::bit_not, "bit_not", 1, Domain::integer, "(~$a)",
+     [](const In& x, DType) { return -x[0] - 1; }, no_gradient},
     {Opcode::logical_not, "logical_not", 1, Domain::boolean, "(!$a)",
      [](const In& x, DType) { return truth(x[0] == 0); }, no_gradient},
     {Opcode::cast, "cast", 1, Domain::any, "",
@@ -116,6 +202,9 @@ constexpr auto table = std::to_array<OpcodeRow>({
     {Opcode::cast_back, "cast_back", 1, Domain::floating, "$a",
      [](const In& x, DType) { return x[0]; },
      [](Args&, const Expr&, const Expr& g, Args& out) { out[0] = g; }},
+});
+
+constexpr auto other_rows = std::to_array<OpcodeRow>({
     {Opcode::add, "add", 2, Domain::numeric, "($a + $b)",
      [](const In& x, DType) { return x[0] + x[1]; },
      [](Args&, const Expr&, const Expr& g, Args& out) { out[0] = out[1] = g; }},
@@ -144,6 +233,38 @@ constexpr auto table = std::to_array<OpcodeRow>({
        out[0] = select(in[1] == 0, 0, times(g, in[1] * pow(in[0], in[1] - 1)));
        out[1] = select(in[0] == 0 && 0 <= in[1], 0, times(g, self * log(in[0])));
      }},
+    {Opcode::atan2, "atan2", 2, Domain::floating, "kiln_atan2($a, $b)",
+     [](const In& x, DType) { return std::atan2(x[0], x[1]); },
+     [](Args& in, const Expr&, const Expr& g, Args& out) {
+       const Expr square = in[0] * in[0] + in[1] * in[1];
+       out[0] = unless_zero(g, g * (in[1] / square));
+       out[1] = unless_zero(g, -g * (in[0] / square));
+     }},
+    // What holds for integers: sums, products, bits that are shifted out and ~x do not wrap here.
+    {Opcode::floor_div, "floor_div", 2, Domain::integer, "kiln_floor_div_$t($a, $b)",
+     [](const In& x, DType) { return floor_div_value(x[0], x[1]); }, no_gradient},
+    {Opcode::mod, "mod", 2, Domain::integer, "kiln_mod_$t($a, $b)",
+     [](const In& x, DType) {
+       return x[1] == 0 || x[1] == -1 ? 0.0 : x[0] - floor_div_value(x[0], x[1]) * x[1];
+     },
+     no_gradient},
+    {Opcode::shift_left, "shift_left", 2, Domain::integer, "kiln_shift_left_$t($a, $b)",
+     [](const In& x, DType) { return is_shift(x[1]) ? x[0] * std::exp2(x[1]) : 0.0; }, no_gradient},
+    {Opcode::shift_right, "shift_right", 2, Domain::integer, "kiln_shift_right_$t($a, $b)",
+     [](const In& x, DType) { return std::floor(x[0] / std::exp2(is_shift(x[1]) ? x[1] : 32)); },
+     no_gradient},
+    {Opcode::bit_and, "bit_and", 2, Domain::integer, "($a & $b)",
+     [](const In& x,
+        DType) { return static_cast<double>(integer_bits(x[0]) & integer_bits(x[1])); },
+     no_gradient},
+    {Opcode::bit_or, "bit_or", 2, Domain::integer, "($a | $b)",
+     [](const In& x,
+        DType) { return static_cast<double>(integer_bits(x[0]) | integer_bits(x[1])); },
+     no_gradient},
+    {Opcode::bit_xor, "bit_xor", 2, Domain::integer, "($a ^ $b)",
+     [](const In& x,
+        DType) { return static_cast<double>(integer_bits(x[0]) ^ integer_bits(x[1])); },
+     no_gradient},
     {Opcode::min, "min", 2, Domain::numeric, "kiln_min_$t($a, $b)",
      [](const In& x, DType) {
        if (x[0] == x[1]) return signed_one(x, true);
@@ -186,17 +307,21 @@ constexpr auto table = std::to_array<OpcodeRow>({
      }},
 });
 
+constexpr const OpcodeRow& row_at(std::size_t i) {
+  return i < unary_rows.size() ? unary_rows[i] : other_rows[i - unary_rows.size()];
+}
+
 constexpr bool in_order() {
-  for (std::size_t i = 0; i < table.size(); ++i) {
-    if (static_cast<std::size_t>(table[i].op) != i) return false;
+  for (std::size_t i = 0; i < unary_rows.size() + other_rows.size(); ++i) {
+    if (static_cast<std::size_t>(row_at(i).op) != i) return false;
   }
   return true;
 }
-static_assert(in_order(), "the table's rows stand in the order of the enumeration");
+static_assert(in_order(), "the tables' rows stand in the order of the enumeration");
 
 }  // namespace
 
-const OpcodeRow& row(Opcode op) { return table[static_cast<std::size_t>(op)]; }
+const OpcodeRow& row(Opcode op) { return row_at(static_cast<std::size_t>(op)); }
 
 std::span<const std::int32_t> operands(const ExprGraph::Node& node) {
   return std::span(node.args).first(static_cast<std::size_t>(row(node.op).arity));

@@ -8,7 +8,7 @@
 namespace kiln {
 
 /// The dtypes that an opcode takes.
-enum class Domain : std::uint8_t { any, numeric, floating, boolean };
+enum class Domain : std::uint8_t { any, numeric, floating, integer, boolean };
 
 /// Everything about one opcode.
 struct OpcodeRow {

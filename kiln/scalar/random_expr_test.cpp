@@ -29,6 +29,22 @@ enum class Kind : std::uint8_t {
   softplus,
   relu,
   erf,
+  sin,
+  cos,
+  tan,
+  asin,
+  acos,
+  atan,
+  sinh,
+  cosh,
+  asinh,
+  acosh,
+  atanh,
+  exp2,
+  log2,
+  log1p,
+  expm1,
+  atan2,
   add,
   sub,
   mul,
@@ -79,6 +95,40 @@ std::optional<double> compute(Kind kind, double a, double b, double c, double d)
         return std::abs(a) > margin ? std::optional(std::fmax(a, 0)) : std::nullopt;
       case Kind::erf:
         return std::erf(a);
+      case Kind::sin:
+        return std::sin(a);
+      case Kind::cos:
+        return std::cos(a);
+      case Kind::tan:
+        return std::abs(std::cos(a)) > margin ? std::optional(std::tan(a)) : std::nullopt;
+      case Kind::asin:
+        return std::abs(a) < 1 - margin ? std::optional(std::asin(a)) : std::nullopt;
+      case Kind::acos:
+        return std::abs(a) < 1 - margin ? std::optional(std::acos(a)) : std::nullopt;
+      case Kind::atan:
+        return std::atan(a);
+      case Kind::sinh:
+        return std::sinh(a);
+      case Kind::cosh:
+        return std::cosh(a);
+      case Kind::asinh:
+        return std::asinh(a);
+      case Kind::acosh:
+        return a > 1 + margin ? std::optional(std::acosh(a)) : std::nullopt;
+      case Kind::atanh:
+        return std::abs(a) < 1 - margin ? std::optional(std::atanh(a)) : std::nullopt;
+      case Kind::exp2:
+        return std::exp2(a);
+      case Kind::log2:
+        return a > margin ? std::optional(std::log2(a)) : std::nullopt;
+      case Kind::log1p:
+        return a > margin - 1 ? std::optional(std::log1p(a)) : std::nullopt;
+      case Kind::expm1:
+        return std::expm1(a);
+      case Kind::atan2:
+        return std::hypot(a, b) > margin && (b > 0 || std::abs(a) > margin)
+                   ? std::optional(std::atan2(a, b))
+                   : std::nullopt;
       case Kind::add:
         return a + b;
       case Kind::sub:
@@ -138,6 +188,38 @@ Expr build(Kind kind, ExprGraph& graph, const Expr& a, const Expr& b, const Expr
       return relu(a);
     case Kind::erf:
       return erf(a);
+    case Kind::sin:
+      return sin(a);
+    case Kind::cos:
+      return cos(a);
+    case Kind::tan:
+      return tan(a);
+    case Kind::asin:
+      return asin(a);
+    case Kind::acos:
+      return acos(a);
+    case Kind::atan:
+      return atan(a);
+    case Kind::sinh:
+      return sinh(a);
+    case Kind::cosh:
+      return cosh(a);
+    case Kind::asinh:
+      return asinh(a);
+    case Kind::acosh:
+      return acosh(a);
+    case Kind::atanh:
+      return atanh(a);
+    case Kind::exp2:
+      return exp2(a);
+    case Kind::log2:
+      return log2(a);
+    case Kind::log1p:
+      return log1p(a);
+    case Kind::expm1:
+      return expm1(a);
+    case Kind::atan2:
+      return atan2(a, b);
     case Kind::add:
       return a + b;
     case Kind::sub:

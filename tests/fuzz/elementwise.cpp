@@ -22,9 +22,9 @@ std::function<std::vector<Array>(Model&, const Step&)> model_of(Rule rule, bool 
   };
 }
 
-Operation unary(std::string name, int set, Unary f, Rule rule) {
+Operation unary(std::string name, int set, Unary f, Rule rule, int weight = 8) {
   return {.name = std::move(name),
-          .weight = 8,
+          .weight = weight,
           .draw = draw_one(set),
           .model = model_of(std::move(rule)),
           .run = [f](Run&, const Step&, auto in) { return one(f(in[0])); }};
@@ -45,6 +45,11 @@ Operation binary(std::string name, int set, Binary f, Rule rule, bool truth = fa
           .draw = [set](Draw& d, Step& s) { return draw_two(d, s, set); },
           .model = model_of(std::move(rule), truth),
           .run = [f](Run&, const Step&, auto in) { return one(f(in[0], in[1])); }};
+}
+
+Operation flat(Operation op) {
+  op.flat = true;
+  return op;
 }
 
 /// A scalar operand that every dtype has.
@@ -187,7 +192,7 @@ void add_elementwise(std::vector<Operation>& to) {
   add(binary("minimum", numbers, minimum, of(Fn::min)));
   add(binary("maximum", numbers, maximum, of(Fn::max)));
   add(binary("pow", floats, static_cast<Binary>(pow), of(Fn::pow), false, 4));
-  add(binary("relu_backward", floats, relu_backward, relu_backward_of, false, 4));
+  add(flat(binary("relu_backward", floats, relu_backward, relu_backward_of, false, 4)));
   add(unary("neg", floats | integers, neg, of(Fn::neg)));
   to.back().draw = [](Draw& d, Step& s) {
     return draw_one(numbers)(d, s) && d.at(s.in[0]).spec.dtype != DType::u32;
@@ -201,6 +206,37 @@ void add_elementwise(std::vector<Operation>& to) {
   add(unary("sigmoid", floats, sigmoid, of(Fn::sigmoid)));
   add(unary("relu", numbers, relu, of(Fn::relu)));
   add(unary("erf", floats, erf, of(Fn::erf)));
+  add(unary("sin", floats, sin, of(Fn::sin), 3));
+  add(unary("cos", floats, cos, of(Fn::cos), 3));
+  add(unary("tan", floats, tan, of(Fn::tan), 3));
+  add(unary("asin", floats, asin, of(Fn::asin), 3));
+  add(unary("acos", floats, acos, of(Fn::acos), 3));
+  add(unary("atan", floats, atan, of(Fn::atan), 3));
+  add(unary("sinh", floats, sinh, of(Fn::sinh), 3));
+  add(unary("cosh", floats, cosh, of(Fn::cosh), 3));
+  add(unary("asinh", floats, asinh, of(Fn::asinh), 3));
+  add(unary("acosh", floats, acosh, of(Fn::acosh), 3));
+  add(unary("atanh", floats, atanh, of(Fn::atanh), 3));
+  add(unary("exp2", floats, exp2, of(Fn::exp2), 3));
+  add(unary("log2", floats, log2, of(Fn::log2), 3));
+  add(unary("log1p", floats, log1p, of(Fn::log1p), 3));
+  add(unary("expm1", floats, expm1, of(Fn::expm1), 3));
+  add(flat(unary("floor", floats, floor, of(Fn::floor), 3)));
+  add(flat(unary("ceil", floats, ceil, of(Fn::ceil), 3)));
+  add(flat(unary("round", floats, round, of(Fn::round), 3)));
+  add(flat(unary("trunc", floats, trunc, of(Fn::trunc), 3)));
+  add(flat(unary("sign", numbers, sign, of(Fn::sign), 3)));
+  add(unary("bit_not", integers, bit_not, of(Fn::bit_not), 3));
+  add(binary("atan2", floats, static_cast<Binary>(atan2), of(Fn::atan2), false, 3));
+  add(binary("floor_div", integers, static_cast<Binary>(floor_div), of(Fn::floor_div), false, 3));
+  add(binary("mod", integers, static_cast<Binary>(mod), of(Fn::mod), false, 3));
+  add(binary("left_shift", integers, static_cast<Binary>(left_shift), of(Fn::shift_left), false,
+             3));
+  add(binary("right_shift", integers, static_cast<Binary>(right_shift), of(Fn::shift_right), false,
+             3));
+  add(binary("bit_and", integers, static_cast<Binary>(bit_and), of(Fn::bit_and), false, 3));
+  add(binary("bit_or", integers, static_cast<Binary>(bit_or), of(Fn::bit_or), false, 3));
+  add(binary("bit_xor", integers, static_cast<Binary>(bit_xor), of(Fn::bit_xor), false, 3));
   add(unary("gelu", floats, gelu, gelu_of));
   add(unary("silu", floats, silu, silu_of));
   const std::vector<double> some{-2, -1, -0.5, 0.5, 1, 2, 3};
@@ -215,6 +251,11 @@ void add_elementwise(std::vector<Operation>& to) {
   add(with_scalar(
       "scalar_div", numbers, some, [](const AnyTensor& x, Number a) { return a / x; },
       swapped(Fn::div)));
+  add(with_scalar("floor_div_scalar", integers, {-3, 0, 2, 3}, static_cast<Scaled>(floor_div),
+                  of(Fn::floor_div)));
+  add(with_scalar("mod_scalar", integers, {-3, 0, 2, 3}, static_cast<Scaled>(mod), of(Fn::mod)));
+  add(with_scalar("right_shift_scalar", integers, {1, 3, 40}, static_cast<Scaled>(right_shift),
+                  of(Fn::shift_right)));
   add(with_scalar("pow_scalar", floats, {0.5, 1, 2, 3}, static_cast<Scaled>(pow), of(Fn::pow)));
   add(with_scalar("equal_scalar", numbers, some, static_cast<Scaled>(equal), of(Fn::equal), true));
   add(with_scalar("less_scalar", numbers, some, static_cast<Scaled>(less), of(Fn::less), true));
@@ -244,6 +285,11 @@ void add_elementwise(std::vector<Operation>& to) {
        .draw = draw_one(floats),
        .model = model_of(of(Fn::is_nan), true),
        .run = [](Run&, const Step&, auto in) { return one(is_nan(in[0])); }});
+  add({.name = "is_inf",
+       .weight = 4,
+       .draw = draw_one(floats),
+       .model = model_of(of(Fn::is_inf), true),
+       .run = [](Run&, const Step&, auto in) { return one(is_inf(in[0])); }});
   add(clamp_op());
   add(where_op());
   add(cast_op());

@@ -79,7 +79,7 @@ Fate fate_between(const Model& m, int leaf, std::span<const int> outs, bool* rea
     const Step& step = m.maker(value);
     if (step.op->fails_backward)
       fate.join({.fails = true, .causes = {step.op->fails_backward(step)}});
-    *reads = *reads && !array.ids.empty() && step.op->name != "relu_backward";
+    *reads = *reads && !array.ids.empty() && !step.op->flat;
     for (const int near : step.in) {
       Fate below = m.at(near).fate;
       below.may_fail = below.may_fail || below.fails;

@@ -48,6 +48,8 @@ struct Operation {
   /// Its results depend on what goes into it in the plain way: their gradient's graph, device and
   /// fate follow from its operands'.
   bool plain = true;
+  /// Its slope may be 0 throughout: then gradients come back that read nothing of what comes in.
+  bool flat = false;
   /// Gradients that come back through it fail, for this reason.
   std::function<std::string(const Step&)> fails_backward{};
 };

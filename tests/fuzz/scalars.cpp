@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "fuzz/functions.hpp"
+
 namespace kiln::fuzz {
 
 double rounded(double value, DType dtype) {
@@ -58,6 +60,26 @@ Slack slack_of(Fn fn, double a, double value) {
       return {16 + 4 * std::abs(a), 2e-6};
     case Fn::erf:
       return {16, 4e-6};
+    case Fn::exp2:
+    case Fn::sinh:
+    case Fn::cosh:
+      return {32 + 8 * std::abs(a), 0};
+    case Fn::expm1:
+      return {64 + 16 * std::abs(a), 0};
+    case Fn::log2:
+    case Fn::log1p:
+    case Fn::asinh:
+    case Fn::acosh:
+    case Fn::atanh:
+      return {32, 4e-6};
+    case Fn::sin:
+    case Fn::cos:
+    case Fn::tan:
+    case Fn::asin:
+    case Fn::acos:
+    case Fn::atan:
+    case Fn::atan2:
+      return {32, 0};
     case Fn::pow:
       return {64 + 64 * std::abs(std::log2(std::abs(value) + 1e-30)), 0};
     default:
@@ -132,6 +154,11 @@ Scalars::Number Scalars::compute(Fn fn, DType dtype, Id ia, Id ib, Id ic) const 
     if (!any_nan && off > 0 && std::abs(distance) <= off) return nothing;
     return Number{holds ? 1.0 : 0.0, 0};
   };
+  if (const auto f = smooth(fn)) {
+    if (!any_nan && !(a.value - a.error > f->low && a.value + a.error < f->high)) return nothing;
+    // Beyond a tenth of a turn, or a factor, nothing is left of a number.
+    return a.error > 0.1 ? nothing : number(f->value(a.value), spread(f->value, a.value, a.error));
+  }
   switch (fn) {
     case Fn::add:
       return number(a.value + b.value, off, true);
@@ -142,8 +169,7 @@ Scalars::Number Scalars::compute(Fn fn, DType dtype, Id ia, Id ib, Id ic) const 
                     std::abs(a.value) * b.error + std::abs(b.value) * a.error + a.error * b.error,
                     true);
     case Fn::div: {
-      if (!is_float(dtype))
-        return b.value == 0 ? nothing : Number{std::trunc(a.value / b.value), 0};
+      if (!is_float(dtype)) return {integer(fn, dtype, a.value, b.value), 0};
       const double low = std::abs(b.value) - b.error;
       if (!any_nan && !(low > 0)) return nothing;
       const double v = a.value / b.value;
@@ -175,6 +201,34 @@ Scalars::Number Scalars::compute(Fn fn, DType dtype, Id ia, Id ib, Id ic) const 
       return number(std::max(a.value, 0.0), a.error, true);
     case Fn::erf:
       return number(std::erf(a.value), 1.13 * a.error);
+    case Fn::atan2: {
+      const double far = std::hypot(a.value, b.value) - off;
+      if (!any_nan && (far < 1e-3 || (b.value - b.error <= 0 && std::abs(a.value) <= a.error)))
+        return nothing;  // at the pole, or on the cut
+      return number(std::atan2(a.value, b.value), off / far);
+    }
+    case Fn::floor:
+    case Fn::ceil:
+    case Fn::round:
+    case Fn::trunc: {
+      const double v = whole(fn, a.value);
+      if (whole(fn, a.value - a.error) != whole(fn, a.value + a.error) && !any_nan) return nothing;
+      return number(v, 0, true);
+    }
+    case Fn::sign:
+      if (!any_nan && off > 0 && std::abs(a.value) <= off) return nothing;
+      return number(static_cast<double>((a.value > 0) - (a.value < 0)), 0, true);
+    case Fn::is_inf:
+      return {std::isinf(a.value) ? 1.0 : 0.0, 0};
+    case Fn::floor_div:
+    case Fn::mod:
+    case Fn::shift_left:
+    case Fn::shift_right:
+    case Fn::bit_and:
+    case Fn::bit_or:
+    case Fn::bit_xor:
+    case Fn::bit_not:
+      return {integer(fn, dtype, a.value, b.value), 0};
     case Fn::pow: {
       if (any_nan || a.value - a.error < 1e-3) return nothing;
       const double v = std::pow(a.value, b.value);
@@ -324,6 +378,13 @@ void Scalars::send_back(Id id, Id g, const Send& send) {
   const auto constant = [&](double v) { return given(v, d); };
   const auto mul = [&](Id x, Id y) { return make(Fn::mul, d, x, y); };
   const auto zero_or = [&](bool wanted) { return wanted ? g : given(0, d); };
+  const auto scaled = [&](double slope, double off) {
+    return mul(g, given(slope, d, off + 8 * (unit(d) + 1e-5) * std::abs(slope)));
+  };
+  if (const auto f = smooth(n.fn)) {
+    const double x = value(n.a);
+    return send(n.a, scaled(f->slope(x), spread(f->slope, x, error(n.a))));
+  }
   switch (n.fn) {
     case Fn::add:
       send(n.a, g);
@@ -386,6 +447,18 @@ void Scalars::send_back(Id id, Id g, const Send& send) {
       send(n.a, first ? half : constant(0));
       return send(n.b, second ? half : constant(0));
     }
+    case Fn::atan2: {
+      const double square = value(n.a) * value(n.a) + value(n.b) * value(n.b);
+      const double off = 4 * (error(n.a) + error(n.b)) / square;
+      send(n.a, scaled(value(n.b) / square, off));
+      return send(n.b, scaled(-value(n.a) / square, off));
+    }
+    case Fn::floor:
+    case Fn::ceil:
+    case Fn::round:
+    case Fn::trunc:
+    case Fn::sign:
+      return send(n.a, constant(0));
     case Fn::select:
       send(n.b, wild(n.a) ? anything(d) : zero_or(value(n.a) != 0));
       return send(n.c, wild(n.a) ? anything(d) : zero_or(value(n.a) == 0));

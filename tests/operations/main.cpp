@@ -84,6 +84,39 @@ std::vector<Family> families() {
         {"minimum(a, b)", [](In a) { return minimum(a.x, a.y); }},
         {"maximum(a, b)", [](In a) { return maximum(a.x, a.y); }},
         {"clamp(x, low, high)", [](In a) { return clamp(a.x, 1, 2); }}}},
+      {"Elementwise functions",
+       "kiln/ops/elementwise/functions.hpp",
+       {{"sin(x)", [](In a) { return sin(a.x); }},
+        {"cos(x)", [](In a) { return cos(a.x); }},
+        {"tan(x)", [](In a) { return tan(a.x); }},
+        {"asin(x)", [](In a) { return asin(a.x); }},
+        {"acos(x)", [](In a) { return acos(a.x); }},
+        {"atan(x)", [](In a) { return atan(a.x); }},
+        {"atan2(y, x)", [](In a) { return atan2(a.y, a.x); }},
+        {"sinh(x)", [](In a) { return sinh(a.x); }},
+        {"cosh(x)", [](In a) { return cosh(a.x); }},
+        {"asinh(x)", [](In a) { return asinh(a.x); }},
+        {"acosh(x)", [](In a) { return acosh(a.x); }},
+        {"atanh(x)", [](In a) { return atanh(a.x); }},
+        {"exp2(x)", [](In a) { return exp2(a.x); }},
+        {"log2(x)", [](In a) { return log2(a.x); }},
+        {"log1p(x)", [](In a) { return log1p(a.x); }},
+        {"expm1(x)", [](In a) { return expm1(a.x); }},
+        {"floor(x)", [](In a) { return floor(a.x); }},
+        {"ceil(x)", [](In a) { return ceil(a.x); }},
+        {"round(x)", [](In a) { return round(a.x); }},
+        {"trunc(x)", [](In a) { return trunc(a.x); }},
+        {"sign(x)", [](In a) { return sign(a.x); }}}},
+      {"Integers",
+       "kiln/ops/elementwise/integers.hpp",
+       {{"floor_div(a, b)", [](In a) { return floor_div(a.x, a.y); }},
+        {"mod(a, b)", [](In a) { return mod(a.x, a.y); }},
+        {"a << b, left_shift(a, b)", [](In a) { return a.x << a.y; }},
+        {"a >> b, right_shift(a, b)", [](In a) { return a.x >> a.y; }},
+        {"a & b, bit_and(a, b)", [](In a) { return a.x & a.y; }},
+        {"bit_or(a, b)", [](In a) { return bit_or(a.x, a.y); }},
+        {"a ^ b, bit_xor(a, b)", [](In a) { return a.x ^ a.y; }},
+        {"~x, bit_not(x)", [](In a) { return ~a.x; }}}},
       {"Comparisons, choice and casts",
        "kiln/ops/compare/compare.hpp",
        {{"a == b, equal(a, b)", [](In a) { return equal(a.x, a.y); }},
@@ -93,6 +126,8 @@ std::vector<Family> families() {
         {"a > b, greater(a, b)", [](In a) { return greater(a.x, a.y); }},
         {"a >= b, greater_equal(a, b)", [](In a) { return greater_equal(a.x, a.y); }},
         {"is_nan(x)", [](In a) { return is_nan(a.x); }},
+        {"is_inf(x)", [](In a) { return is_inf(a.x); }},
+        {"is_finite(x)", [](In a) { return is_finite(a.x); }},
         {"!x, logical_not(x)", [](In a) { return logical_not(a.x); }},
         {"a && b, logical_and(a, b)", [](In a) { return logical_and(a.x, a.y); }},
         {"logical_or(a, b)", [](In a) { return logical_or(a.x, a.y); }},
@@ -253,7 +288,10 @@ std::string runtimes_of(const Operation& op, DType dtype) {
 }
 
 DType first_dtype(const Operation& op) {
-  return dtypes_of(op).starts_with("f32") ? DType::f32 : DType::boolean;
+  const std::string dtypes = dtypes_of(op);
+  return dtypes.starts_with("f32")   ? DType::f32
+         : dtypes.starts_with("i32") ? DType::i32
+                                     : DType::boolean;
 }
 
 std::string page() {

@@ -47,6 +47,14 @@ struct IsNan {
   static constexpr std::string_view name = "is_nan";
   static Expr body(Expr x) { return is_nan(x); }
 };
+struct IsInf {
+  static constexpr std::string_view name = "is_inf";
+  static Expr body(Expr x) { return is_inf(x); }
+};
+struct IsFinite {
+  static constexpr std::string_view name = "is_finite";
+  static Expr body(Expr x) { return is_finite(x); }
+};
 struct LogicalNot {
   static constexpr std::string_view name = "logical_not";
   static Expr body(Expr x) { return !x; }
@@ -108,6 +116,8 @@ AnyTensor greater_equal(Number a, const AnyTensor& b) {
   return apply(AfterNumber<GreaterEqual>{{a}}, b);
 }
 AnyTensor is_nan(const AnyTensor& x) { return apply(IsNan{}, x); }
+AnyTensor is_inf(const AnyTensor& x) { return apply(IsInf{}, x); }
+AnyTensor is_finite(const AnyTensor& x) { return apply(IsFinite{}, x); }
 AnyTensor logical_not(const AnyTensor& x) { return apply(LogicalNot{}, x); }
 AnyTensor logical_and(const AnyTensor& a, const AnyTensor& b) { return apply(LogicalAnd{}, a, b); }
 AnyTensor logical_or(const AnyTensor& a, const AnyTensor& b) { return apply(LogicalOr{}, a, b); }

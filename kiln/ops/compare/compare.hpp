@@ -77,6 +77,14 @@ inline AnyTensor operator>=(Number a, const AnyTensor& b) { return greater_equal
 ///
 ///     is_nan(log(tensor({-1.0, 1.0})));   // [1, 0]
 AnyTensor is_nan(const AnyTensor& x);
+/// Whether an element is an infinity, as bool. f32 and f16.
+///
+///     is_inf(log(tensor({-1.0, 0.0, 1.0})));   // [0, 1, 0]
+AnyTensor is_inf(const AnyTensor& x);
+/// Whether an element is neither NaN nor an infinity, as bool. f32 and f16.
+///
+///     is_finite(log(tensor({-1.0, 0.0, 1.0})));   // [0, 0, 1]
+AnyTensor is_finite(const AnyTensor& x);
 
 /// Not x, elementwise, for bool (DTypeError otherwise).
 ///

@@ -114,20 +114,31 @@ HWY_INLINE V ScaleByPower(V x, V n) {
 }
 #endif
 
-/// exp(x) = the result * 2^n, with the result in [0.7, 1.42]. Reduction and polynomial are those of
-/// the Cephes library's expf: n times the first part of log(2) is exact.
+/// exp(x) - 1 for |x| < 0.35, by the polynomial of the Cephes library's expf.
 template <class D, class V>
-HWY_INLINE V ExpFraction(D d, V x, V& n) {
+HWY_INLINE V ExpMinusOne(D d, V x) {
+  const V p = Polynomial(d, x, 5.0000001201e-1F, 1.6666665459e-1F, 4.1665795894e-2F,
+                         8.3334519073e-3F, 1.3981999507e-3F, 1.9875691500e-4F);
+  return hn::MulAdd(p, hn::Mul(x, x), x);
+}
+
+/// exp(x) = (1 + the result) * 2^n, with the result in [-0.3, 0.42]. The reduction is that of the
+/// Cephes library's expf: n times the first part of log(2) is exact.
+template <class D, class V>
+HWY_INLINE V ExpReduced(D d, V x, V& n) {
   constexpr float inverse_of_log2 = 1.44269504088896341F;
   constexpr float log2_high = 0.693359375F;
   constexpr float log2_low = -2.12194440e-4F;
   const V round = hn::Set(d, round_f32);
   n = hn::Sub(hn::MulAdd(x, hn::Set(d, inverse_of_log2), round), round);
   const V near = hn::NegMulAdd(n, hn::Set(d, log2_high), x);
-  const V r = hn::NegMulAdd(n, hn::Set(d, log2_low), near);
-  const V p = Polynomial(d, r, 5.0000001201e-1F, 1.6666665459e-1F, 4.1665795894e-2F,
-                         8.3334519073e-3F, 1.3981999507e-3F, 1.9875691500e-4F);
-  return hn::Add(hn::MulAdd(p, hn::Mul(r, r), r), hn::Set(d, 1.0F));
+  return ExpMinusOne(d, hn::NegMulAdd(n, hn::Set(d, log2_low), near));
+}
+
+/// exp(x) = the result * 2^n, with the result in [0.7, 1.42].
+template <class D, class V>
+HWY_INLINE V ExpFraction(D d, V x, V& n) {
+  return hn::Add(ExpReduced(d, x, n), hn::Set(d, 1.0F));
 }
 
 /// exp(x) where neither it nor its inverse overflows or is subnormal: x in [-87, 88].
@@ -150,12 +161,11 @@ HWY_INLINE V Exp(D d, V x) {
   return detail::ScaleByPower(fraction, n);
 }
 
-/// The natural logarithm, to 2 ULP; of 0 it is -inf, of less a NaN. As the Cephes library's logf:
-/// x = m * 2^e with m in [sqrt(1/2), sqrt(2)), and a polynomial in m - 1.
+namespace detail {
+
+/// x = (1 + the result) * 2^e, with 1 + the result in [sqrt(1/2), sqrt(2)), for positive finite x.
 template <class D, class V>
-HWY_INLINE V Log(D d, V x) {
-  constexpr float log2_high = 0.693359375F;
-  constexpr float log2_low = -2.12194440e-4F;
+HWY_INLINE V LogReduced(D d, V x, V& e) {
   const hn::RebindToUnsigned<D> du;
   const hn::RebindToSigned<D> di;
   const auto root_half = hn::Set(du, 0x3F3504F3U);  // the bits of sqrt(1/2)
@@ -163,23 +173,43 @@ HWY_INLINE V Log(D d, V x) {
   const V normal = hn::IfThenElse(subnormal, hn::Mul(x, hn::Set(d, 8388608.0F)), x);  // * 2^23
   const auto bits = hn::Sub(hn::BitCast(du, normal), root_half);
   const V whole = hn::ConvertTo(d, hn::ShiftRight<23>(hn::BitCast(di, bits)));
-  const V e = hn::Sub(whole, hn::IfThenElseZero(subnormal, hn::Set(d, 23.0F)));
+  e = hn::Sub(whole, hn::IfThenElseZero(subnormal, hn::Set(d, 23.0F)));
   const auto mantissa = hn::And(bits, hn::Set(du, 0x007FFFFFU));
-  const V f = hn::Sub(hn::BitCast(d, hn::Add(mantissa, root_half)), hn::Set(d, 1.0F));
+  return hn::Sub(hn::BitCast(d, hn::Add(mantissa, root_half)), hn::Set(d, 1.0F));
+}
 
-  const V f2 = hn::Mul(f, f);
-  const V p = detail::Polynomial(d, f, 3.3333331174e-1F, -2.4999993993e-1F, 2.0000714765e-1F,
-                                 -1.6668057665e-1F, 1.4249322787e-1F, -1.2420140846e-1F,
-                                 1.1676998740e-1F, -1.1514610310e-1F, 7.0376836292e-2F);
-  V tail = hn::Mul(hn::Mul(p, f), f2);
-  tail = hn::MulAdd(e, hn::Set(d, log2_low), tail);
-  tail = hn::NegMulAdd(f2, hn::Set(d, 0.5F), tail);
-  const V log = hn::MulAdd(e, hn::Set(d, log2_high), hn::Add(f, tail));
+/// log(1 + f) - f + f^2 / 2 for f in [sqrt(1/2) - 1, sqrt(2) - 1]: the polynomial of the Cephes
+/// library's logf.
+template <class D, class V>
+HWY_INLINE V LogTail(D d, V f) {
+  const V p = Polynomial(d, f, 3.3333331174e-1F, -2.4999993993e-1F, 2.0000714765e-1F,
+                         -1.6668057665e-1F, 1.4249322787e-1F, -1.2420140846e-1F, 1.1676998740e-1F,
+                         -1.1514610310e-1F, 7.0376836292e-2F);
+  return hn::Mul(hn::Mul(p, f), hn::Mul(f, f));
+}
 
-  const V infinity = detail::Infinity(d);
+/// `log`, a logarithm of positive finite x, with what it is elsewhere.
+template <class D, class V>
+HWY_INLINE V LogAnywhere(D d, V x, V log) {
+  const V infinity = Infinity(d);
   const V finite = hn::IfThenElse(hn::Lt(x, infinity), log, x);  // else x: an infinity or NaN
   const V rest = hn::IfThenElse(hn::Eq(x, hn::Zero(d)), hn::Neg(infinity), hn::NaN(d));
   return hn::IfThenElse(hn::Gt(x, hn::Zero(d)), finite, rest);
+}
+
+}  // namespace detail
+
+/// The natural logarithm, to 2 ULP; of 0 it is -inf, of less a NaN. As the Cephes library's logf:
+/// x = m * 2^e with m in [sqrt(1/2), sqrt(2)), and a polynomial in m - 1.
+template <class D, class V>
+HWY_INLINE V Log(D d, V x) {
+  constexpr float log2_high = 0.693359375F;
+  constexpr float log2_low = -2.12194440e-4F;
+  V e;
+  const V f = detail::LogReduced(d, x, e);
+  V tail = hn::MulAdd(e, hn::Set(d, log2_low), detail::LogTail(d, f));
+  tail = hn::NegMulAdd(hn::Mul(f, f), hn::Set(d, 0.5F), tail);
+  return detail::LogAnywhere(d, x, hn::MulAdd(e, hn::Set(d, log2_high), hn::Add(f, tail)));
 }
 
 /// The hyperbolic tangent, to 4 ULP: near 0 the polynomial of the Cephes library's tanhf, beyond

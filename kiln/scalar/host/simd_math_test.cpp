@@ -5,6 +5,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 // After Highway's, which choose the target.
+#include "kiln/scalar/host/simd_functions-inl.h"
 #include "kiln/scalar/host/simd_math-inl.h"
 
 #ifndef KILN_SCALAR_SIMD_MATH_TEST_ONCE
@@ -25,9 +26,22 @@ enum class Unary : std::uint8_t {
   sqrt,
   rsqrt,
   relu,
-  round_f16
+  round_f16,
+  sin,
+  cos,
+  tan,
+  asin,
+  acos,
+  atan,
+  sinh,
+  cosh,
+  exp2,
+  log2,
+  log1p,
+  expm1,
+  sign
 };
-enum class Binary : std::uint8_t { min, max, pow };
+enum class Binary : std::uint8_t { min, max, pow, atan2 };
 
 }  // namespace kiln
 #endif
@@ -68,6 +82,32 @@ void run_unary(Unary function, std::span<const float> in, std::span<float> out) 
       return each(in, out, [](auto d, auto x) HWY_ATTR { return Relu(d, x); });
     case Unary::round_f16:
       return each(in, out, [](auto d, auto x) HWY_ATTR { return RoundF16(d, x); });
+    case Unary::sin:
+      return each(in, out, [](auto d, auto x) HWY_ATTR { return Sin(d, x); });
+    case Unary::cos:
+      return each(in, out, [](auto d, auto x) HWY_ATTR { return Cos(d, x); });
+    case Unary::tan:
+      return each(in, out, [](auto d, auto x) HWY_ATTR { return Tan(d, x); });
+    case Unary::asin:
+      return each(in, out, [](auto d, auto x) HWY_ATTR { return Asin(d, x); });
+    case Unary::acos:
+      return each(in, out, [](auto d, auto x) HWY_ATTR { return Acos(d, x); });
+    case Unary::atan:
+      return each(in, out, [](auto d, auto x) HWY_ATTR { return Atan(d, x); });
+    case Unary::sinh:
+      return each(in, out, [](auto d, auto x) HWY_ATTR { return Sinh(d, x); });
+    case Unary::cosh:
+      return each(in, out, [](auto d, auto x) HWY_ATTR { return Cosh(d, x); });
+    case Unary::exp2:
+      return each(in, out, [](auto d, auto x) HWY_ATTR { return Exp2(d, x); });
+    case Unary::log2:
+      return each(in, out, [](auto d, auto x) HWY_ATTR { return Log2(d, x); });
+    case Unary::log1p:
+      return each(in, out, [](auto d, auto x) HWY_ATTR { return Log1p(d, x); });
+    case Unary::expm1:
+      return each(in, out, [](auto d, auto x) HWY_ATTR { return Expm1(d, x); });
+    case Unary::sign:
+      return each(in, out, [](auto d, auto x) HWY_ATTR { return Sign(d, x); });
   }
 }
 
@@ -81,6 +121,7 @@ void run_binary(Binary function, std::span<const float> a, std::span<const float
     if (function == Binary::min) result = Min(d, x, y);
     if (function == Binary::max) result = Max(d, x, y);
     if (function == Binary::pow) result = Pow(d, x, y);
+    if (function == Binary::atan2) result = Atan2(d, x, y);
     hn::StoreU(result, d, out.data() + i);
   }
 }
@@ -257,6 +298,20 @@ TEST(SimdMath, SqrtIsRightForEveryFloat) { check_unary(Unary::sqrt, Opcode::sqrt
 TEST(SimdMath, RsqrtIsRightForEveryFloat) { check_unary(Unary::rsqrt, Opcode::rsqrt, 1.5); }
 TEST(SimdMath, ReluIsRightForEveryFloat) { check_unary(Unary::relu, Opcode::relu, 0); }
 
+TEST(SimdMath, SinIsRightForEveryFloat) { check_unary(Unary::sin, Opcode::sin, 2); }
+TEST(SimdMath, CosIsRightForEveryFloat) { check_unary(Unary::cos, Opcode::cos, 2); }
+TEST(SimdMath, TanIsRightForEveryFloat) { check_unary(Unary::tan, Opcode::tan, 4); }
+TEST(SimdMath, AsinIsRightForEveryFloat) { check_unary(Unary::asin, Opcode::asin, 3); }
+TEST(SimdMath, AcosIsRightForEveryFloat) { check_unary(Unary::acos, Opcode::acos, 3); }
+TEST(SimdMath, AtanIsRightForEveryFloat) { check_unary(Unary::atan, Opcode::atan, 3); }
+TEST(SimdMath, SinhIsRightForEveryFloat) { check_unary(Unary::sinh, Opcode::sinh, 4); }
+TEST(SimdMath, CoshIsRightForEveryFloat) { check_unary(Unary::cosh, Opcode::cosh, 3); }
+TEST(SimdMath, Exp2IsRightForEveryFloat) { check_unary(Unary::exp2, Opcode::exp2, 2); }
+TEST(SimdMath, Log2IsRightForEveryFloat) { check_unary(Unary::log2, Opcode::log2, 3); }
+TEST(SimdMath, Log1pIsRightForEveryFloat) { check_unary(Unary::log1p, Opcode::log1p, 4); }
+TEST(SimdMath, Expm1IsRightForEveryFloat) { check_unary(Unary::expm1, Opcode::expm1, 2); }
+TEST(SimdMath, SignIsRightForEveryFloat) { check_unary(Unary::sign, Opcode::sign, 0); }
+
 TEST(SimdMath, RoundF16IsTheConversionThereAndBack) {
   const std::vector<float>& in = all_floats();
   std::vector<double> want;
@@ -321,6 +376,10 @@ void check_binary(Binary function, Opcode op, double limit) {
 TEST(SimdMath, MinKeepsNaN) { check_binary(Binary::min, Opcode::min, 0); }
 TEST(SimdMath, MaxKeepsNaN) { check_binary(Binary::max, Opcode::max, 0); }
 TEST(SimdMath, PowIsRightForSpecialAndRandomPairs) { check_binary(Binary::pow, Opcode::pow, 1); }
+
+TEST(SimdMath, Atan2IsRightForSpecialAndRandomPairs) {
+  check_binary(Binary::atan2, Opcode::atan2, 4);
+}
 
 TEST(SimdMath, CastsToIntegersTruncateAndSaturate) {
   const std::vector<float>& in = all_floats();

@@ -11,6 +11,7 @@
 #include <hwy/foreach_target.h>  // must come before what it compiles for each target
 #include <hwy/highway.h>
 
+#include "kiln/scalar/host/simd_functions-inl.h"
 #include "kiln/scalar/host/simd_math-inl.h"
 #include "kiln/scalar/host/tile_loops-inl.h"
 
@@ -22,6 +23,8 @@ namespace {
 using DF = hn::ScalableTag<float>;
 using DI = hn::ScalableTag<std::int32_t>;
 using DU = hn::ScalableTag<std::uint32_t>;
+using I = std::int32_t;
+using U = std::uint32_t;
 
 /// A mask as words of 0 and 1.
 template <class D, class M>
@@ -43,7 +46,28 @@ constexpr auto sigmoid_of = [](auto d, auto x) HWY_ATTR { return Sigmoid(d, x); 
 constexpr auto softplus_of = [](auto d, auto x) HWY_ATTR { return Softplus(d, x); };
 constexpr auto relu_of = [](auto d, auto x) HWY_ATTR { return Relu(d, x); };
 constexpr auto erf_of = [](auto d, auto x) HWY_ATTR { return Erf(d, x); };
+constexpr auto sin_of = [](auto d, auto x) HWY_ATTR { return Sin(d, x); };
+constexpr auto cos_of = [](auto d, auto x) HWY_ATTR { return Cos(d, x); };
+constexpr auto tan_of = [](auto d, auto x) HWY_ATTR { return Tan(d, x); };
+constexpr auto asin_of = [](auto d, auto x) HWY_ATTR { return Asin(d, x); };
+constexpr auto acos_of = [](auto d, auto x) HWY_ATTR { return Acos(d, x); };
+constexpr auto atan_of = [](auto d, auto x) HWY_ATTR { return Atan(d, x); };
+constexpr auto sinh_of = [](auto d, auto x) HWY_ATTR { return Sinh(d, x); };
+constexpr auto cosh_of = [](auto d, auto x) HWY_ATTR { return Cosh(d, x); };
+constexpr auto exp2_of = [](auto d, auto x) HWY_ATTR { return Exp2(d, x); };
+constexpr auto log2_of = [](auto d, auto x) HWY_ATTR { return Log2(d, x); };
+constexpr auto log1p_of = [](auto d, auto x) HWY_ATTR { return Log1p(d, x); };
+constexpr auto expm1_of = [](auto d, auto x) HWY_ATTR { return Expm1(d, x); };
+constexpr auto floor_of = [](auto, auto x) HWY_ATTR { return hn::Floor(x); };
+constexpr auto ceil_of = [](auto, auto x) HWY_ATTR { return hn::Ceil(x); };
+constexpr auto whole_of = [](auto, auto x) HWY_ATTR { return hn::Round(x); };
+constexpr auto trunc_of = [](auto, auto x) HWY_ATTR { return hn::Trunc(x); };
+constexpr auto sign_of = [](auto d, auto x) HWY_ATTR { return Sign(d, x); };
+constexpr auto isign = [](auto d, auto x)
+                           HWY_ATTR { return hn::Max(hn::Min(x, hn::Set(d, 1)), hn::Set(d, -1)); };
+constexpr auto usign = [](auto d, auto x) HWY_ATTR { return hn::Min(x, hn::Set(d, 1U)); };
 constexpr auto nan_of = [](auto d, auto x) HWY_ATTR { return truth(d, hn::IsNaN(x)); };
+constexpr auto inf_of = [](auto d, auto x) HWY_ATTR { return truth(d, hn::IsInf(x)); };
 constexpr auto round_of = [](auto d, auto x) HWY_ATTR { return RoundF16(d, x); };
 constexpr auto add = [](auto, auto a, auto b) HWY_ATTR { return hn::Add(a, b); };
 constexpr auto sub = [](auto, auto a, auto b) HWY_ATTR { return hn::Sub(a, b); };
@@ -52,6 +76,25 @@ constexpr auto div_of = [](auto, auto a, auto b) HWY_ATTR { return hn::Div(a, b)
 constexpr auto pow_of = [](auto d, auto a, auto b) HWY_ATTR { return Pow(d, a, b); };
 constexpr auto min_of = [](auto d, auto a, auto b) HWY_ATTR { return Min(d, a, b); };
 constexpr auto max_of = [](auto d, auto a, auto b) HWY_ATTR { return Max(d, a, b); };
+constexpr auto atan2_of = [](auto d, auto y, auto x) HWY_ATTR { return Atan2(d, y, x); };
+constexpr auto bits_not = [](auto, auto x) HWY_ATTR { return hn::Not(x); };
+constexpr auto bits_and = [](auto, auto a, auto b) HWY_ATTR { return hn::And(a, b); };
+constexpr auto bits_or = [](auto, auto a, auto b) HWY_ATTR { return hn::Or(a, b); };
+constexpr auto bits_xor = [](auto, auto a, auto b) HWY_ATTR { return hn::Xor(a, b); };
+constexpr auto shift_left = [](auto d, auto x, auto count) HWY_ATTR {
+  const auto all = hn::Gt(hn::BitCast(DU(), count), hn::Set(DU(), 31U));
+  const auto some = hn::Shl(x, hn::And(count, hn::Set(d, 31)));
+  return hn::IfThenZeroElse(hn::RebindMask(d, all), some);
+};
+/// From a count of 31 on, what stays of a number with a sign is its sign.
+constexpr auto ishift_right = [](auto d, auto x, auto count) HWY_ATTR {
+  const auto most = hn::Min(hn::BitCast(DU(), count), hn::Set(DU(), 31U));
+  return hn::Shr(x, hn::BitCast(d, most));
+};
+constexpr auto ushift_right = [](auto d, auto x, auto count) HWY_ATTR {
+  const auto some = hn::Shr(x, hn::And(count, hn::Set(d, 31U)));
+  return hn::IfThenZeroElse(hn::Gt(count, hn::Set(d, 31U)), some);
+};
 constexpr auto unless_zero = [](auto d, auto g, auto x)
                                  HWY_ATTR { return hn::IfThenZeroElse(hn::Eq(g, hn::Zero(d)), x); };
 constexpr auto imin = [](auto, auto a, auto b) HWY_ATTR { return hn::Min(a, b); };
@@ -87,8 +130,33 @@ constexpr auto one_or_zero = [](auto, auto x) HWY_ATTR {
   return hn::IfThenElseZero(hn::RebindMask(DF(), holds(x)), hn::Set(DF(), 1.0F));
 };
 
-/// Processors have no vectors of integer division.
+/// a / b, cut towards 0: a where there is no such number.
 template <class T>
+T quotient(T a, T b) {
+  const bool itself = b == 0 || (std::is_signed_v<T> && b == static_cast<T>(-1) &&
+                                 a == std::numeric_limits<T>::min());
+  return itself ? a : static_cast<T>(a / b);
+}
+
+/// a - floor(a / b) * b: 0 where b is 0.
+template <class T>
+T modulo(T a, T b) {
+  if (b == 0 || (std::is_signed_v<T> && b == static_cast<T>(-1))) return 0;
+  const T rest = static_cast<T>(a % b);
+  return rest != 0 && (rest < 0) != (b < 0) ? static_cast<T>(rest + b) : rest;
+}
+
+/// The quotient, rounded down.
+template <class T>
+T floored(T a, T b) {
+  const T cut = quotient(a, b);
+  return b != 0 && a % (b == static_cast<T>(-1) ? 1 : b) != 0 && (a < 0) != (b < 0)
+             ? static_cast<T>(cut - 1)
+             : cut;
+}
+
+/// Processors have no vectors of integer division.
+template <class T, T (*f)(T, T)>
 void divide(const TileArg* from, void* to, std::size_t n) {
   T* out = static_cast<T*>(to);
   const std::size_t a_step = from[0].uniform ? 0 : 1;
@@ -96,9 +164,7 @@ void divide(const TileArg* from, void* to, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) {
     const T a = elements<T>(from[0])[i * a_step];
     const T b = elements<T>(from[1])[i * b_step];
-    const bool itself = b == 0 || (std::is_signed_v<T> && b == static_cast<T>(-1) &&
-                                   a == std::numeric_limits<T>::min());
-    out[i] = itself ? a : static_cast<T>(a / b);
+    out[i] = f(a, b);
   }
 }
 
@@ -264,15 +330,45 @@ TileKernels make_table() {
   floating(Opcode::sigmoid, f(sigmoid_of));
   floating(Opcode::softplus, f(softplus_of));
   floating(Opcode::erf, f(erf_of));
+  floating(Opcode::sin, f(sin_of));
+  floating(Opcode::cos, f(cos_of));
+  floating(Opcode::tan, f(tan_of));
+  floating(Opcode::asin, f(asin_of));
+  floating(Opcode::acos, f(acos_of));
+  floating(Opcode::atan, f(atan_of));
+  floating(Opcode::sinh, f(sinh_of));
+  floating(Opcode::cosh, f(cosh_of));
+  floating(Opcode::exp2, f(exp2_of));
+  floating(Opcode::log2, f(log2_of));
+  floating(Opcode::log1p, f(log1p_of));
+  floating(Opcode::expm1, f(expm1_of));
+  floating(Opcode::floor, f(floor_of));
+  floating(Opcode::ceil, f(ceil_of));
+  floating(Opcode::round, f(whole_of));
+  floating(Opcode::trunc, f(trunc_of));
+  set(Opcode::sign, f(sign_of), i(isign), u(usign), nullptr);
   floating(Opcode::is_nan, unary<DF, DU>(nan_of));
+  floating(Opcode::is_inf, unary<DF, DU>(inf_of));
   floating(Opcode::pow, ff(pow_of));
+  floating(Opcode::atan2, ff(atan2_of));
   floating(Opcode::unless_zero, ff(unless_zero));
   set(Opcode::relu, f(relu_of), i(irelu), u(keep), nullptr);
   set(Opcode::logical_not, nullptr, nullptr, nullptr, u(bnot));
   set(Opcode::add, ff(add), ii(add), uu(add), nullptr);
   set(Opcode::sub, ff(sub), ii(sub), uu(sub), nullptr);
   set(Opcode::mul, ff(mul), ii(mul), uu(mul), nullptr);
-  set(Opcode::div, ff(div_of), divide<std::int32_t>, divide<std::uint32_t>, nullptr);
+  set(Opcode::div, ff(div_of), divide<I, quotient<I>>, divide<U, quotient<U>>, nullptr);
+  const auto integer = [&](Opcode op, TileKernel signed_one, TileKernel unsigned_one) {
+    set(op, nullptr, signed_one, unsigned_one, nullptr);
+  };
+  integer(Opcode::floor_div, divide<I, floored<I>>, divide<U, quotient<U>>);
+  integer(Opcode::mod, divide<I, modulo<I>>, divide<U, modulo<U>>);
+  integer(Opcode::shift_left, ii(shift_left), uu(shift_left));
+  integer(Opcode::shift_right, ii(ishift_right), uu(ushift_right));
+  integer(Opcode::bit_not, i(bits_not), u(bits_not));
+  integer(Opcode::bit_and, ii(bits_and), uu(bits_and));
+  integer(Opcode::bit_or, ii(bits_or), uu(bits_or));
+  integer(Opcode::bit_xor, ii(bits_xor), uu(bits_xor));
   set(Opcode::min, ff(min_of), ii(imin), uu(imin), nullptr);
   set(Opcode::max, ff(max_of), ii(imax), uu(imax), nullptr);
   set(Opcode::equal, binary<DF, DU>(equal), binary<DI, DU>(equal), uu(equal), uu(bequal));

@@ -16,8 +16,10 @@ bool is_cast(Opcode op) { return op == Opcode::cast || op == Opcode::cast_back; 
 bool is_sum(Opcode op) { return op == Opcode::add || op == Opcode::sub || op == Opcode::neg; }
 bool is_product(Opcode op) { return op == Opcode::mul || op == Opcode::div || op == Opcode::neg; }
 bool is_root(Opcode op) { return op == Opcode::sqrt || op == Opcode::rsqrt || op == Opcode::pow; }
-bool is_power(Opcode op) { return op == Opcode::exp || op == Opcode::pow; }
-bool is_log(Opcode op) { return op == Opcode::log; }
+bool is_power(Opcode op) {
+  return op == Opcode::exp || op == Opcode::exp2 || op == Opcode::expm1 || op == Opcode::pow;
+}
+bool is_log(Opcode op) { return op == Opcode::log || op == Opcode::log2 || op == Opcode::log1p; }
 bool is_function(Opcode op) { return is_root(op) || is_power(op) || is_log(op); }
 bool is_inverse(Opcode op) { return op == Opcode::div || is_root(op); }
 bool is_constant(Opcode op) { return op == Opcode::constant; }
@@ -179,7 +181,11 @@ class Search {
       case Opcode::div:
         return factors_meet(node.op, operand(node, 0), operand(node, 1));
       case Opcode::exp:
+      case Opcode::exp2:
+      case Opcode::expm1:
       case Opcode::log:
+      case Opcode::log2:
+      case Opcode::log1p:
       case Opcode::sqrt:
       case Opcode::rsqrt:
         return operand(node, 0).terms.any(is_function) || operand(node, 0).square;

@@ -98,14 +98,15 @@ class Printer {
     return text(node, wanted);
   }
 
+  [[nodiscard]] bool is_zero(std::int32_t id) const {
+    const ExprGraph::Node& node = body_.graph->node(id);
+    return node.op == Opcode::constant && node.value == 0;
+  }
+
   /// Whether a float operation's operand is hidden from compilers. They simplify what both operands
   /// have in common, and zeros, by algebra that is wrong for NaN, infinity and rounding. To hide
   /// one operand is enough.
   [[nodiscard]] bool hides(const ExprGraph::Node& node, std::size_t slot) const {
-    const auto is_zero = [&](std::int32_t id) {
-      const ExprGraph::Node& operand = body_.graph->node(id);
-      return operand.op == Opcode::constant && operand.value == 0;
-    };
     const bool arithmetic = node.op == Opcode::add || node.op == Opcode::sub ||
                             node.op == Opcode::mul || node.op == Opcode::div;
     if (arithmetic && is_zero(node.args[slot])) return true;
@@ -120,7 +121,9 @@ class Printer {
                                                                : dtype);
     std::string out =
         node.op == Opcode::cast ? cast_text(meet, node.dtype, operand(node.args[0], meet)) : "";
-    const std::string_view pattern = row(node.op).wgsl;
+    // WGSL refuses a division by a literal 0. As of any 0, the result is the dividend.
+    const bool by_zero = node.op == Opcode::div && !is_float(meet) && is_zero(node.args[1]);
+    const std::string_view pattern = by_zero ? "$a" : row(node.op).wgsl;
     for (std::size_t i = 0; i < pattern.size(); ++i) {
       if (pattern[i] != '$') {
         out += pattern[i];
@@ -138,7 +141,7 @@ class Printer {
         out += hidden ? fmt::format("{}({})", wgsl_hide, value) : value;
       }
     }
-    if (out.starts_with("kiln_")) out_.helpers.insert(out.substr(0, out.find('(')));
+    if (out.starts_with("kiln_")) add_wgsl_helper(out.substr(0, out.find('(')), out_.helpers);
     return out;
   }
 

@@ -39,6 +39,9 @@ WgslBody print_wgsl(std::string_view op, const Body& body, const BodyTypes& type
                     std::span<const std::string> inputs, std::string_view param_prefix,
                     std::string_view temp_prefix);
 
+/// Adds a helper to the names of those that a kernel calls, and `wgsl_hide` if it calls that one.
+void add_wgsl_helper(const std::string& name, std::set<std::string>& names);
+
 /// The definitions of the named functions and of what they call, each once.
 std::string wgsl_helpers(const std::set<std::string>& names);
 

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cctype>
-#include <map>
 #include <vector>
 
+#include "kiln/scalar/wgsl/helper_table.hpp"
 #include "kiln/scalar/wgsl/wgsl.hpp"
 #include "kiln/support/error.hpp"
 
@@ -13,16 +13,11 @@ namespace {
 
 constexpr std::string_view white = " \t\r\n";
 
-struct Helper {
-  std::string text;
-  std::vector<std::string> calls;
-};
-
 /// Functions for which WGSL's own promise too little: they keep a NaN, do not overflow inside, and
 /// take negative bases.
-const std::map<std::string, Helper>& helpers() {
-  static const auto& table = *new const std::map<std::string, Helper>([] {
-    std::map<std::string, Helper> t{
+const std::map<std::string, WgslHelper>& helpers() {
+  static const auto& table = *new const std::map<std::string, WgslHelper>([] {
+    std::map<std::string, WgslHelper> t{
         {"kiln_is_nan",
          {"fn kiln_is_nan(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u; "
           "}\n",
@@ -169,6 +164,7 @@ const std::map<std::string, Helper>& helpers() {
             f ? std::vector<std::string>{"kiln_is_nan"} : std::vector<std::string>{}};
       }
     }
+    add_wgsl_functions(t);
     // The names that a kernel's author calls, over the kernel's element type.
     t["is_nan"] = {"fn is_nan(x: Elem) -> bool { return kiln_is_nan(f32(x)); }\n", {"kiln_is_nan"}};
     t["relu"] = {"fn relu(x: Elem) -> Elem { return Elem(kiln_relu_f32(f32(x))); }\n",
@@ -194,6 +190,13 @@ void add_helper(const std::string& name, std::set<std::string>& done, std::strin
     throw KernelError(fmt::format("wgsl: no helper function is called {}", name));
   for (const std::string& called : at->second.calls) add_helper(called, done, out);
   out += at->second.text;
+}
+
+/// Whether the helper, or one that it calls, has the number of the launch in it.
+bool hides_inside(const std::string& name) {
+  const auto at = helpers().find(name);
+  return name == wgsl_hide ||
+         (at != helpers().end() && std::ranges::any_of(at->second.calls, hides_inside));
 }
 
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
@@ -226,6 +229,11 @@ std::string wgsl_helpers(const std::set<std::string>& names) {
   std::string out;
   for (const std::string& name : names) add_helper(name, done, out);
   return out;
+}
+
+void add_wgsl_helper(const std::string& name, std::set<std::string>& names) {
+  names.insert(name);
+  if (hides_inside(name)) names.emplace(wgsl_hide);
 }
 
 bool calls(std::string_view source, std::string_view name) {

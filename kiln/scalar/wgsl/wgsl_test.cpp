@@ -95,6 +95,8 @@ TEST(Wgsl, FunctionsOfTheirInversesAreHidden) {
   EXPECT_TRUE(hidden([](Expr x) { return log(exp(x)); }));
   EXPECT_TRUE(hidden([](Expr x) { return exp(log(x)); }));
   EXPECT_TRUE(hidden([](Expr x, Expr y) { return exp(y * log(x)); }));
+  EXPECT_TRUE(hidden([](Expr x) { return log2(exp2(x)); }));
+  EXPECT_TRUE(hidden([](Expr x) { return expm1(log1p(x)); }));
   EXPECT_TRUE(hidden([](Expr x) { return sqrt(exp(x)); }));
   EXPECT_TRUE(hidden([](Expr x) { return sqrt(x * x); }));
   EXPECT_TRUE(hidden([](Expr x, Expr y) { return rsqrt(-(x * y * x)); }));
@@ -145,6 +147,24 @@ TEST(Wgsl, HelpersAreSpelledForTheDtypeTheyTake) {
   // f16 is computed in f32.
   EXPECT_EQ(print(*body, {DType::f16, DType::f16}).helpers,
             (Names{"kiln_max_f32", "kiln_relu_f32"}));
+}
+
+TEST(Wgsl, BodiesWithAnglesDeclareTheHiddenNumber) {
+  const WgslBody out = print(*body_of([](Expr x) { return sin(x); }), {DType::f16});
+  EXPECT_EQ(out.statements, "  let t1 = kiln_sin(x);\n");
+  EXPECT_EQ(out.helpers, (Names{"kiln_hide", "kiln_sin"}));
+}
+
+TEST(Wgsl, IntegersHaveFunctionsOfTheirDtype) {
+  EXPECT_EQ(text_of([](Expr x) { return mod(x, 3) << 40; }, DType::i32),
+            "  let t2 = kiln_mod_i32(x, 3i);\n  let t4 = kiln_shift_left_i32(t2, 40i);\nt4");
+  EXPECT_EQ(text_of([](Expr x) { return ~(x & 7) | 1; }, DType::u32),
+            "  let t2 = (x & 7u);\n  let t3 = (~t2);\n  let t5 = (t3 | 1u);\nt5");
+}
+
+TEST(Wgsl, AnIntegerIsNotDividedByALiteralZero) {
+  EXPECT_EQ(text_of([](Expr x) { return x / 0; }, DType::i32), "  let t2 = x;\nt2");
+  EXPECT_EQ(text_of([](Expr x) { return x / 0; }), "  let t2 = (x / kiln_hide(0f));\nt2");
 }
 
 TEST(Wgsl, OperationsOverLiteralsNameTheirHelpersToo) {
