@@ -383,6 +383,8 @@ void Scalars::send_back(Id id, Id g, const Send& send) {
   };
   if (const auto f = smooth(n.fn)) {
     const double x = value(n.a);
+    const bool inside = x - error(n.a) > f->low && x + error(n.a) < f->high;
+    if (!inside) return send(n.a, anything(d));
     return send(n.a, scaled(f->slope(x), spread(f->slope, x, error(n.a))));
   }
   switch (n.fn) {
