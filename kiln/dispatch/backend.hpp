@@ -1,12 +1,12 @@
 #pragma once
 /// The table through which shared code calls the code of each kind of runtime.
 #include <memory>
-#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "kiln/dispatch/epilogue.hpp"
+#include "kiln/dispatch/kernel/fusable.hpp"
 #include "kiln/dispatch/kernel/languages.hpp"
 #include "kiln/dispatch/reduction/reduction.hpp"
 #include "kiln/kernel/source_template.hpp"
@@ -60,11 +60,11 @@ struct Backend {
                                        const OpTable& table, const void* op,
                                        std::span<const RawTensor> inputs,
                                        std::span<const TensorSpec> out,
-                                       const FusedEpilogue* epilogue);
-  /// See dispatch::takes_epilogue; there is one result.
-  std::optional<int> (*takes_epilogue)(const OpTable& table, const void* op, Runtime& runtime,
-                                       std::span<const Operand> inputs,
-                                       std::span<const TensorSpec> out);
+                                       const FusedEpilogue* epilogue,
+                                       std::span<const FusedProducer> producers);
+  /// See dispatch::fusable.
+  Fusable (*fusable)(const OpTable& table, const void* op, Runtime& runtime,
+                     std::span<const Operand> inputs, std::span<const TensorSpec> out);
   /// A kernel with the storage buffers that it declares. Throws KernelError that begins with `op`.
   /// Null if the runtime takes no source.
   RawKernel (*raw_kernel)(std::string_view op, const KernelSource& source,

@@ -16,6 +16,15 @@ struct FusedEpilogue {
   std::vector<DType> out;           ///< one for each root; outputs are dense, of the result's shape
 };
 
+/// The elementwise operations that were fused into the loads of a kernel's operand. A load computes
+/// an element instead of reading it.
+struct FusedProducer {
+  std::size_t operand = 0;          ///< the number of the operand that they make
+  BodyPtr body;                     ///< of an element of each of `inputs`; has one root
+  std::vector<double> params{};     ///< the body's run-time scalars
+  std::vector<RawTensor> inputs{};  ///< each broadcasts to the operand's shape; may be strided
+};
+
 /// Throws an error that begins with `op`: KernelError if the body has other numbers of inputs,
 /// params or roots than the epilogue, ShapeError if an input does not broadcast to `shape`, which
 /// is the result's.

@@ -163,15 +163,16 @@ class Drawing {
     append_bytes(work.identity, call.table);
     call.table->append_key(call.op.get(), work.identity);
     for (const std::int32_t slot : batch_.slots[i]) append_bytes(work.identity, slot);
-    work.buffers = buffers_of(call, node, out);
+    work.takes = takes(call, node, out);
     return work;
   }
 
-  /// Storage buffers of the operation's kernel if its store can take an epilogue, else 0.
-  int buffers_of(const RuleCall& call, const Node& node, const std::vector<TensorSpec>& out) const {
+  /// What may be fused into the operation's kernel.
+  dispatch::Fusable takes(const RuleCall& call, const Node& node,
+                          const std::vector<TensorSpec>& out) const {
     std::vector<Operand> in;
     for (const Use& use : node.in) in.push_back({{}, graph_.spec(use.value).dtype, use.layout});
-    return dispatch::takes_epilogue(*call.table, call.op.get(), runtime_, in, out).value_or(0);
+    return dispatch::fusable(*call.table, call.op.get(), runtime_, in, out);
   }
 
   /// A call that is never fused.

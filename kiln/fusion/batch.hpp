@@ -69,6 +69,10 @@ class Execution {
   std::vector<RawTensor> call(std::size_t n, const fusion::Call& work);
   std::optional<dispatch::FusedEpilogue> epilogue_of(const fusion::Node& node,
                                                      const fusion::NodeEpilogue& epilogue);
+  [[nodiscard]] std::vector<dispatch::FusedProducer> producers_of(const fusion::Node& node,
+                                                                  const fusion::Call& work) const;
+  [[nodiscard]] std::vector<RawTensor> operands_of(const fusion::Node& node,
+                                                   const fusion::Call& work) const;
   std::vector<RawTensor> compute_record(std::int32_t record);
   [[nodiscard]] RawTensor input(const fusion::Use& use) const;
   [[nodiscard]] std::vector<RawTensor> inputs(std::span<const fusion::Use> uses) const;

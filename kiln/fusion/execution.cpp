@@ -212,11 +212,37 @@ std::vector<RawTensor> Execution::reduce(std::size_t n, const Reduce& work) {
 std::vector<RawTensor> Execution::call(std::size_t n, const Call& work) {
   const Node& node = plan_.graph.nodes[n];
   const auto epilogue = epilogue_of(node, work.epilogue);
-  if (!epilogue) return compute_record(work.record);
+  if (!epilogue && work.producers.empty()) return compute_record(work.record);
   const auto& rule = std::get<RuleCall>(batch_.ops[at(work.record)].record.call);
-  return dispatch::run_kernel(*rule.table, rule.op.get(), shared_,
-                              inputs(std::span(node.in).first(work.epilogue.first)), work.results,
-                              &*epilogue);
+  const std::vector<dispatch::FusedProducer> producers = producers_of(node, work);
+  return dispatch::run_kernel(*rule.table, rule.op.get(), shared_, operands_of(node, work),
+                              work.results, epilogue ? &*epilogue : nullptr, producers);
+}
+
+std::vector<dispatch::FusedProducer> Execution::producers_of(const Node& node,
+                                                             const Call& work) const {
+  std::vector<dispatch::FusedProducer> out;
+  for (const NodeProducer& p : work.producers) {
+    out.push_back({p.operand, p.body.body, params(p.body),
+                   inputs(std::span(node.in).subspan(p.first, p.count))});
+  }
+  return out;
+}
+
+/// The operands of a call. Those that a producer makes have no buffer.
+std::vector<RawTensor> Execution::operands_of(const Node& node, const Call& work) const {
+  std::vector<RawTensor> out;
+  auto producer = work.producers.begin();
+  std::size_t next = 0;
+  for (const Use& use : plan_.source.nodes[at(work.record)].in) {
+    if (producer != work.producers.end() && producer->operand == out.size()) {
+      out.push_back({shared_, nullptr, plan_.source.spec(use.value).dtype, use.layout});
+      ++producer;
+    } else {
+      out.push_back(input(node.in[next++]));
+    }
+  }
+  return out;
 }
 
 /// Computes one operation as it was queued.

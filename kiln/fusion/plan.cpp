@@ -62,6 +62,9 @@ class Counting {
   void add(const Call& work) {
     add(work.identity);
     add(work.results);
+    add(work.takes.loads);
+    add(work.producers);
+    for (const NodeProducer& producer : work.producers) add(producer.body);
     add(work.epilogue.body);
   }
   void add(const BoundBody& bound) {

@@ -131,8 +131,8 @@ namespace webgpu {
 ///     };
 ///     apply(Twice{}, tensor({1.0, 2.0}, webgpu::device()));   // [2, 4]
 struct Launch {
-  /// With SPIR-V, `workgroup` means nothing, and `strided`, `vec4` and `store` are refused; see
-  /// KernelSource::spirv for what the module binds.
+  /// With SPIR-V, `workgroup` means nothing, and `strided`, `vec4`, `repeated` and `store` are
+  /// refused; see KernelSource::spirv for what the module binds.
   KernelSource source;
   std::array<std::uint32_t, 3> workgroup{64, 1, 1};
   std::vector<LaunchParam> params{};
@@ -147,6 +147,9 @@ struct Launch {
   std::vector<std::string> dense{};
   /// Inputs declared as arrays of vec4 of elements.
   std::vector<std::string> vec4{};
+  /// Inputs of which the kernel loads an element many times through `load_NAME`. Only little work
+  /// is fused into such loads.
+  std::vector<std::string> repeated{};
   std::vector<Scratch> scratch{};
   std::optional<Epilogue> store{};
   /// Outputs are zero before the kernel runs, and are otherwise undefined.

@@ -268,7 +268,7 @@ TEST(SpirvOp, TakesNoNeighbourIntoItsStore) {
   const std::array in{Operand{"x", DType::f32, Layout::dense({2})}};
   const std::array out{TensorSpec{{2}, DType::f32}};
   const auto takes = [&](const Device& device) {
-    return dispatch::takes_epilogue(detail::table_of<Custom<rule>>, &op, device.runtime(), in, out);
+    return dispatch::fusable(detail::table_of<Custom<rule>>, &op, device.runtime(), in, out).store;
   };
   EXPECT_TRUE(takes(wgsl_device()));
   EXPECT_FALSE(takes(spirv_device()));

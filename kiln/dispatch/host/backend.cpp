@@ -11,10 +11,9 @@ std::size_t most_operands(const Runtime&) { return std::numeric_limits<std::size
 
 bool has_rule(const OpTable& table) { return table.cpu_kernel != nullptr; }
 
-std::optional<int> takes_epilogue(const OpTable& table, const void*, Runtime&,
-                                  std::span<const Operand> inputs, std::span<const TensorSpec>) {
-  if (!has_rule(table)) return {};
-  return static_cast<int>(inputs.size() + 1);
+Fusable fusable(const OpTable& table, const void*, Runtime&, std::span<const Operand>,
+                std::span<const TensorSpec> out) {
+  return {.store = has_rule(table) && out.size() == 1};
 }
 
 }  // namespace
@@ -31,6 +30,6 @@ const Backend backend{.most_operands = most_operands,
                       .language = Language::cpp,
                       .asks_rule = [](const OpTable&) { return false; },
                       .run_kernel = run_kernel,
-                      .takes_epilogue = takes_epilogue};
+                      .fusable = fusable};
 
 }  // namespace kiln::dispatch::host

@@ -13,6 +13,7 @@ void run_reduction(const std::shared_ptr<Runtime>& runtime, const ReductionCall&
                    const FusedEpilogue* epilogue, std::span<const RawTensor> results);
 std::vector<RawTensor> run_kernel(const std::shared_ptr<Runtime>& runtime, const OpTable& table,
                                   const void* op, std::span<const RawTensor> inputs,
-                                  std::span<const TensorSpec> out, const FusedEpilogue* epilogue);
+                                  std::span<const TensorSpec> out, const FusedEpilogue* epilogue,
+                                  std::span<const FusedProducer> producers);
 
 }  // namespace kiln::dispatch::host

@@ -62,7 +62,12 @@ std::vector<RawTensor> run_with_epilogue(cpu::CpuRuntime& runtime, const OpTable
 
 std::vector<RawTensor> run_kernel(const std::shared_ptr<Runtime>& runtime, const OpTable& table,
                                   const void* op, std::span<const RawTensor> inputs,
-                                  std::span<const TensorSpec> out, const FusedEpilogue* epilogue) {
+                                  std::span<const TensorSpec> out, const FusedEpilogue* epilogue,
+                                  std::span<const FusedProducer> producers) {
+  if (!producers.empty()) {
+    throw KernelError(fmt::format("{}: '{}' is fused into a function of the host, which takes none",
+                                  table.name, table.inputs[producers[0].operand]));
+  }
   cpu::CpuRuntime& host = *cpu::host(*runtime);
   if (epilogue != nullptr) return run_with_epilogue(host, table, op, inputs, out[0], *epilogue);
   std::vector<RawTensor> results;

@@ -15,7 +15,8 @@ std::uint64_t next_op_number() {
 std::vector<RawTensor> run_kernel(const OpTable& table, const void* op,
                                   const std::shared_ptr<Runtime>& runtime,
                                   std::span<const RawTensor> inputs,
-                                  std::span<const TensorSpec> out, const FusedEpilogue* epilogue) {
+                                  std::span<const TensorSpec> out, const FusedEpilogue* epilogue,
+                                  std::span<const FusedProducer> producers) {
   const Backend& backend = backend_of(*runtime);
   if (!backend.has_rule(table)) {
     std::vector<Described> in;
@@ -23,14 +24,12 @@ std::vector<RawTensor> run_kernel(const OpTable& table, const void* op,
     throw no_accepted_kernel(table.name, *runtime, languages_offered(table, op, *runtime, in, out));
   }
   if (epilogue != nullptr) require_fits(table.name, *epilogue, out[0].shape);
-  return backend.run_kernel(runtime, table, op, inputs, out, epilogue);
+  return backend.run_kernel(runtime, table, op, inputs, out, epilogue, producers);
 }
 
-std::optional<int> takes_epilogue(const OpTable& table, const void* op, Runtime& runtime,
-                                  std::span<const Operand> inputs,
-                                  std::span<const TensorSpec> out) {
-  if (out.size() != 1) return {};
-  return backend_of(runtime).takes_epilogue(table, op, runtime, inputs, out);
+Fusable fusable(const OpTable& table, const void* op, Runtime& runtime,
+                std::span<const Operand> inputs, std::span<const TensorSpec> out) {
+  return backend_of(runtime).fusable(table, op, runtime, inputs, out);
 }
 
 }  // namespace kiln::dispatch

@@ -52,7 +52,7 @@ const Backend backend{.most_operands = most_operands,
                       .asks_rule = asks_rule,
                       .languages = languages,
                       .run_kernel = run_kernel,
-                      .takes_epilogue = takes_epilogue,
+                      .fusable = fusable,
                       .raw_kernel = raw_kernel};
 
 }  // namespace kiln::dispatch::wgsl

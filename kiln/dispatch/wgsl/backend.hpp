@@ -14,9 +14,10 @@ void run_reduction(const std::shared_ptr<Runtime>& runtime, const ReductionCall&
                    const FusedEpilogue* epilogue, std::span<const RawTensor> results);
 std::vector<RawTensor> run_kernel(const std::shared_ptr<Runtime>& runtime, const OpTable& table,
                                   const void* op, std::span<const RawTensor> inputs,
-                                  std::span<const TensorSpec> out, const FusedEpilogue* epilogue);
-std::optional<int> takes_epilogue(const OpTable& table, const void* op, Runtime& runtime,
-                                  std::span<const Operand> inputs, std::span<const TensorSpec> out);
+                                  std::span<const TensorSpec> out, const FusedEpilogue* epilogue,
+                                  std::span<const FusedProducer> producers);
+Fusable fusable(const OpTable& table, const void* op, Runtime& runtime,
+                std::span<const Operand> inputs, std::span<const TensorSpec> out);
 RawKernel raw_kernel(std::string_view op, const KernelSource& source,
                      const std::array<std::uint32_t, 3>& workgroup,
                      std::span<const RawTensor> buffers);

@@ -10,11 +10,6 @@
 namespace kiln::dispatch::wgsl {
 namespace {
 
-std::string element(const StoredArray& array, std::string_view index) {
-  return array.vec4 ? fmt::format("{0}[({1}) / 4u][({1}) % 4u]", array.name, index)
-                    : fmt::format("{}[{}]", array.name, index);
-}
-
 /// The suffix of the names of a step's values.
 std::string suffix(int step) { return step == 0 ? std::string() : fmt::format("_{}", step); }
 std::string index_of(int step) { return "index" + suffix(step); }
@@ -122,7 +117,7 @@ class Writer {
       const StoredArray& array = store_.operands[i];
       const std::string stored = quads && is_quad(i, reads, j)
                                      ? fmt::format("q{}{}[{}]", i, suffix(step), lane)
-                                     : element(array, reads.position(j, lane, index_of(step)));
+                                     : element_of(array, reads.position(j, lane, index_of(step)));
       all.push_back(wgsl_load(array.dtype, stored));
     });
     return fmt::format("{}", fmt::join(all, ", "));
@@ -181,7 +176,7 @@ class Writer {
   }
 
   std::string put(std::size_t r, int step, int lane) const {
-    return fmt::format("  {} = z{}{}.y{};\n", element(store_.results[r], place(r, step, lane)),
+    return fmt::format("  {} = z{}{}.y{};\n", element_of(store_.results[r], place(r, step, lane)),
                        lane, suffix(step), r);
   }
 
@@ -211,6 +206,11 @@ class Writer {
 
 }  // namespace
 
+std::string element_of(const StoredArray& array, std::string_view index) {
+  return array.vec4 ? fmt::format("{0}[({1}) / 4u][({1}) % 4u]", array.name, index)
+                    : fmt::format("{}[{}]", array.name, index);
+}
+
 std::string declare_array(KernelId& id, std::uint32_t group, std::uint32_t binding, Access access,
                           const StoredArray& array) {
   id.bindings.push_back({group, binding, access});
@@ -227,7 +227,7 @@ std::string enable_f16(std::string_view declarations) {
 std::string plain_store(std::string_view name, const StoredArray& array, bool four) {
   const std::string_view type = wgsl_storage_type(array.dtype);
   std::string text = fmt::format("fn {}(index: u32, value: {}) {{ {} = value; }}\n", name, type,
-                                 element(array, "index"));
+                                 element_of(array, "index"));
   if (!four) return text;
   text += fmt::format("fn {}4(index: u32, value: vec4<{}>) {{ ", name, type);
   if (array.vec4) return text + fmt::format("{}[index / 4u] = value; }}\n", array.name);

@@ -20,6 +20,9 @@ struct StoredArray {
   bool vec4 = false;  ///< its elements are vec4 of `dtype`
 };
 
+/// The element with the number `index`, an expression, in the array.
+std::string element_of(const StoredArray& array, std::string_view index);
+
 /// Declares the array as a storage buffer and adds its slot to `id`.
 std::string declare_array(KernelId& id, std::uint32_t group, std::uint32_t binding, Access access,
                           const StoredArray& array);

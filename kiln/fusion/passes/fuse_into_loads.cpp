@@ -77,8 +77,9 @@ class IntoLoads : Pass {
       out.in = std::move(built->in);
       return within(limits, out, work->body) ? std::optional(std::move(out)) : std::nullopt;
     }
+    if (std::holds_alternative<Call>(out.work))
+      return into_kernel(std::move(out), node(producer), value);
     auto* work = std::get_if<Reduce>(&out.work);
-    if (work == nullptr) return std::nullopt;
     const std::size_t first =
         work->epilogue.body.body != nullptr ? work->epilogue.first : out.in.size();
     const std::vector<Use> after(out.in.begin() + static_cast<std::ptrdiff_t>(first), out.in.end());
@@ -91,6 +92,70 @@ class IntoLoads : Pass {
     work->epilogue.first = out.in.size();
     out.in.insert(out.in.end(), after.begin(), after.end());
     return within(limits, out, work->before) ? std::optional(std::move(out)) : std::nullopt;
+  }
+
+  /// The kernel's node with `value` computed by the loads of the operands that read it. Nothing if
+  /// one of them takes no producer, or if something else of the node reads it.
+  std::optional<Node> into_kernel(Node out, const Node& producer, std::int32_t value) {
+    auto& call = std::get<Call>(out.work);
+    if (call.takes.loads.empty()) return std::nullopt;
+    const auto plain = call.takes.loads.size() - call.producers.size();
+    const std::vector<Use> before = std::move(out.in);
+    const auto reads = [&](std::size_t i) { return before[i].value == value; };
+    for (std::size_t i = plain; i < before.size(); ++i) {
+      if (reads(i)) return std::nullopt;
+    }
+    out.in.clear();
+    std::vector<NodeProducer> producers;
+    std::vector<Use> computed;  // what the producers read
+    auto known = call.producers.begin();
+    for (std::size_t operand = 0, next = 0; operand < call.takes.loads.size(); ++operand) {
+      NodeProducer made{.operand = operand, .body = {}, .first = computed.size()};
+      if (known != call.producers.end() && known->operand == operand) {
+        const auto from = before.begin() + static_cast<std::ptrdiff_t>(known->first);
+        computed.insert(computed.end(), from, from + static_cast<std::ptrdiff_t>(known->count));
+        made.body = (known++)->body;
+      } else if (const std::size_t at = next++; !reads(at)) {
+        out.in.push_back(before[at]);
+        continue;
+      } else {
+        auto built = loaded(call.takes.loads[operand], producer, value, before[at].layout);
+        if (!built) return std::nullopt;
+        made.body = std::move(built->body);
+        computed.insert(computed.end(), built->in.begin(), built->in.end());
+      }
+      made.count = computed.size() - made.first;
+      producers.push_back(std::move(made));
+    }
+    for (NodeProducer& p : producers) p.first += out.in.size();
+    call.producers = std::move(producers);
+    out.in.insert(out.in.end(), computed.begin(), computed.end());
+    if (call.epilogue.body.body != nullptr) {
+      const auto from = before.begin() + static_cast<std::ptrdiff_t>(call.epilogue.first);
+      call.epilogue.first = out.in.size();
+      out.in.insert(out.in.end(), from, before.end());
+    }
+    const std::size_t bound = out.in.size() + out.out.size();
+    if (call.takes.scratch + static_cast<int>(bound) > limits.buffers) return std::nullopt;
+    return out;
+  }
+
+  /// What a load computes in place of `value`, which the kernel sees through `view`.
+  std::optional<BodyBuilder::Built> loaded(dispatch::Loads loads, const Node& producer,
+                                           std::int32_t value, const Layout& view) {
+    if (loads == dispatch::Loads::closed) return std::nullopt;
+    BodyBuilder builder(graph);
+    const auto made = inside(builder, producer, value, view);
+    if (!made) return std::nullopt;
+    BodyBuilder::Built built = builder.finish({&*made, 1});
+    if (!within(limits, built.body)) return std::nullopt;
+    if (loads == dispatch::Loads::once) return built;
+    // Each load reads the inputs again.
+    std::uint64_t bytes = 0;
+    for (const Use& use : built.in) bytes += bytes_reached(graph, use);
+    const bool cheap = builder.size() <= cheap_nodes &&
+                       bytes <= dispatch::bytes_of({view.shape, graph.spec(value).dtype});
+    return cheap ? std::optional(std::move(built)) : std::nullopt;
   }
 
   /// `body` over `in`, in which reads of `value` are replaced by what makes it. A null body stands

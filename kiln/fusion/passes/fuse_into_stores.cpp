@@ -33,8 +33,9 @@ class IntoStores : Pass {
       return Store{{reduce->result}, &reduce->epilogue, static_cast<int>(inputs_before(n))};
     }
     auto* call = std::get_if<Call>(&node(n).work);
-    if (call == nullptr || call->buffers == 0) return std::nullopt;
-    return Store{call->results, &call->epilogue, call->buffers - 1};
+    if (call == nullptr || !call->takes.store) return std::nullopt;
+    return Store{call->results, &call->epilogue,
+                 call->takes.scratch + static_cast<int>(inputs_before(n))};
   }
 
   /// How many of the node's uses do not belong to the epilogue.

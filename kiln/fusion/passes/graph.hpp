@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "kiln/dispatch/kernel/fusable.hpp"
 #include "kiln/dispatch/kernel/op_table.hpp"
 #include "kiln/dispatch/reduction/reduction.hpp"
 #include "kiln/scalar/expr.hpp"
@@ -62,13 +63,23 @@ struct Reduce {
   NodeEpilogue epilogue;
 };
 
-/// An operation's own kernel or launches: record `record` of the drain.
+/// What the loads of a kernel's operand compute, from `count` of the node's uses, the first of
+/// which is number `first`.
+struct NodeProducer {
+  std::size_t operand = 0;
+  BoundBody body;
+  std::size_t first = 0;
+  std::size_t count = 0;
+};
+
+/// An operation's own kernel or launches: record `record` of the drain. The node's uses are the
+/// operands without a producer, then what the producers read, then what the epilogue reads.
 struct Call {
   std::int32_t record = -1;
   std::string identity;             ///< equal for equal calls; empty if each must run
   std::vector<TensorSpec> results;  ///< before `epilogue`
-  /// Storage buffers it binds, if its stores can take an epilogue; else 0.
-  int buffers = 0;
+  dispatch::Fusable takes;
+  std::vector<NodeProducer> producers;  ///< by operand
   NodeEpilogue epilogue;
 };
 
@@ -117,8 +128,8 @@ Graph share_common(Graph graph);
 Graph fuse_elementwise(Graph graph, const FusionLimits& limits);
 /// Fuses elementwise consumers into the store of the reduction or kernel before them.
 Graph fuse_into_stores(Graph graph, const FusionLimits& limits);
-/// Computes elementwise producers again inside each reduction and elementwise launch that reads
-/// them, if that moves no more bytes than storing them.
+/// Computes elementwise producers again inside each launch that reads them, if that moves no more
+/// bytes than storing them: elementwise ones, reductions, and kernels that read through loads.
 Graph fuse_into_loads(Graph graph, const FusionLimits& limits);
 
 }  // namespace kiln::fusion

@@ -57,6 +57,7 @@ class Binder {
     if (launch_.store) refuse("store");
     if (launch_.strided) refuse("strided");
     if (!launch_.vec4.empty()) refuse("vec4");
+    if (!launch_.repeated.empty()) refuse("repeated");
   }
 
   /// The slots in the order of the buffers: inputs, scratch, outputs.

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "kiln/dispatch/wgsl/kernel/launch_epilogue.hpp"
+#include "kiln/dispatch/wgsl/kernel/loads.hpp"
 #include "kiln/dispatch/wgsl/kernel/names.hpp"
 #include "kiln/dispatch/words.hpp"
 #include "kiln/scalar/wgsl/wgsl.hpp"
@@ -18,7 +19,7 @@ class Renderer {
  public:
   Renderer(const OpTable& table, const webgpu::Launch& launch, std::span<const Operand> in,
            std::span<const Operand> out, const ParamFields& params, const Limits& limits,
-           const FusedEpilogue* epilogue)
+           const FusedEpilogue* epilogue, std::span<const FusedProducer> producers)
       : table_(table),
         launch_(launch),
         in_(in),
@@ -28,13 +29,16 @@ class Renderer {
         template_(launch.source.text()),
         source_(template_.text()),
         store_(table.name, out[0].spec(), epilogue, call_of(out[0]),
-               launch_epilogue(table, launch, in, out[0])) {}
+               launch_epilogue(table, launch, in, out[0])) {
+    make_loads(producers);
+  }
 
   RenderedLaunch run() && {
     check_contract();
     result_.patches = add_params(table_, launch_, params_, metadata_);
     result_.store_types = store_.types();
     result_.epilogue_word = store_.add_numbers(metadata_, result_.store_types);
+    add_load_numbers();
     std::string bindings = aliases();
     bindings += inputs();  // in this order: each takes the next binding numbers
     bindings += scratch();
@@ -42,7 +46,10 @@ class Renderer {
     for (const Operand& t : in_) bindings += accessors(t);
     for (const Operand& t : out_) bindings += accessors(t);
     bindings += workgroup_function();
-    const std::string stores = outputs();
+    std::string stores = outputs();
+    for (const auto& load : loads_) {
+      if (load) stores += load->functions(helpers_);
+    }
     metadata_.add_zero_for(helpers_);
     const std::string declared = metadata_.declare(limits_, 0, next_binding_, result_.id);
     bindings = declared + bindings;
@@ -107,6 +114,12 @@ class Renderer {
         fail(fmt::format("vec4 names '{}', which is no operand", name));
       }
     }
+    for (const std::string& name : launch_.repeated) {
+      const auto named = [&](const Operand& t) { return t.name == name; };
+      const auto at = std::ranges::find_if(in_, named);
+      if (at == in_.end() || !loads_[static_cast<std::size_t>(at - in_.begin())])
+        fail(fmt::format("repeated names '{0}', which is no input that is read by load_{0}", name));
+    }
   }
 
   std::string aliases() const {
@@ -114,11 +127,40 @@ class Renderer {
                        wgsl_compute_type(elem()) == "bool" ? "u32" : wgsl_compute_type(elem()));
   }
 
+  /// The loads of the operands that the kernel reads through them.
+  void make_loads(std::span<const FusedProducer> producers) {
+    std::vector<std::string_view> names;
+    for (const Operand& t : in_) names.push_back(t.name);
+    const std::vector<OperandReads> reads = operand_reads(launch_, names);
+    loads_.resize(in_.size());
+    for (std::size_t i = 0; i < in_.size(); ++i) {
+      const auto made = std::ranges::find(producers, i, &FusedProducer::operand);
+      const FusedProducer* producer = made == producers.end() ? nullptr : &*made;
+      if (producer != nullptr && takes_producer(launch_, names[i], reads[i]) == Loads::closed) {
+        fail(fmt::format("'{0}' takes no producer: the kernel must read it through load_{0} alone",
+                         names[i]));
+      }
+      if (!reads[i].load && !reads[i].load_four) continue;
+      check_load_name(table_, launch_, in_, names[i]);
+      loads_[i].emplace(table_.name, i, in_[i], reads[i], producer, in_vec4(names[i]));
+    }
+  }
+
+  void add_load_numbers() {
+    for (const auto& load : loads_) {
+      if (!load) continue;
+      const std::size_t word = load->add_numbers(metadata_);
+      if (load->has_producer()) result_.producers.push_back({load->types(), word});
+    }
+  }
+
   std::string inputs() {
     std::string text;
-    for (const Operand& t : in_) {
-      text += declare_array(result_.id, 0, next_binding_++, Access::read,
-                            {std::string(t.name), t.dtype, in_vec4(t.name)});
+    for (std::size_t i = 0; i < in_.size(); ++i) {
+      const Operand& t = in_[i];
+      text += loads_[i] ? loads_[i]->declare(result_.id, 0, next_binding_)
+                        : declare_array(result_.id, 0, next_binding_++, Access::read,
+                                        {std::string(t.name), t.dtype, in_vec4(t.name)});
     }
     return text;
   }
@@ -233,6 +275,7 @@ class Renderer {
   SourceTemplate template_;
   std::string_view source_;
   Store store_;
+  std::vector<std::optional<OperandLoad>> loads_;  ///< one for each input
   Metadata metadata_;
   std::uint32_t next_binding_ = 0;
   std::set<std::string> helpers_;
@@ -278,10 +321,10 @@ void require_rounds(const OpTable& table, const webgpu::Launch& launch, const Li
 RenderedLaunch render(const OpTable& table, const webgpu::Launch& launch,
                       std::span<const Operand> in, std::span<const Operand> out,
                       const ParamFields& params, const Limits& limits,
-                      const FusedEpilogue* epilogue) {
+                      const FusedEpilogue* epilogue, std::span<const FusedProducer> producers) {
   if (launch.source.language() == Language::spirv)
     return bind_module(table, launch, in, out, params, limits);
-  return Renderer(table, launch, in, out, params, limits, epilogue).run();
+  return Renderer(table, launch, in, out, params, limits, epilogue, producers).run();
 }
 
 }  // namespace kiln::dispatch::wgsl

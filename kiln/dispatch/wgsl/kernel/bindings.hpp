@@ -22,6 +22,12 @@ struct RenderedLaunch {
   std::vector<Patch> patches;
   BodyTypes store_types;          ///< of the body that the store applies to the first output
   std::size_t epilogue_word = 0;  ///< the word at which the epilogue's numbers begin
+  /// Of each producer: the dtypes inside its body, and the word of its first run-time scalar.
+  struct Scalars {
+    BodyTypes types;
+    std::size_t word = 0;
+  };
+  std::vector<Scalars> producers;
 };
 
 /// The Param fields of an operation, in order: of the one that gave the launch, and of the one that
@@ -48,10 +54,11 @@ RenderedLaunch bind_module(const OpTable& table, const webgpu::Launch& launch,
 /// Makes a launch of WGSL ready. Throws KernelError for a launch that breaks the contract: no
 /// {{ bindings }}, an output that is never stored, names that clash or do not exist, or a grid
 /// above the limit without kiln_workgroup. With an epilogue there is exactly one output. The bound
-/// buffers are then the inputs, the scratch, the epilogue's inputs and its results.
+/// buffers are the inputs, the scratch, the epilogue's inputs and the results. In place of an input
+/// that a producer makes stands what the producer reads.
 RenderedLaunch render(const OpTable& table, const webgpu::Launch& launch,
                       std::span<const Operand> in, std::span<const Operand> out,
                       const ParamFields& params, const Limits& limits,
-                      const FusedEpilogue* epilogue);
+                      const FusedEpilogue* epilogue, std::span<const FusedProducer> producers);
 
 }  // namespace kiln::dispatch::wgsl

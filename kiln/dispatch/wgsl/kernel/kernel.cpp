@@ -12,6 +12,7 @@
 #include "kiln/dispatch/wgsl/kernel/bindings.hpp"
 #include "kiln/dispatch/wgsl/kernel/candidates.hpp"
 #include "kiln/dispatch/wgsl/kernel/launch_epilogue.hpp"
+#include "kiln/dispatch/wgsl/kernel/loads.hpp"
 #include "kiln/dispatch/words.hpp"
 #include "kiln/support/error.hpp"
 
@@ -27,16 +28,20 @@ struct PreparedKernel : Prepared {
   std::vector<TensorSpec> scratch;
   std::vector<bool> dense;  ///< which inputs are copied unless they are dense
   bool zeroed = false;
-  BodyPtr epilogue;  ///< keeps the address in the key taken
+  BodyPtr epilogue;                              ///< keeps the address in the key taken
+  std::vector<BodyPtr> producers;                ///< likewise
+  std::vector<RenderedLaunch::Scalars> scalars;  ///< of each producer
   BodyTypes store_types;
   std::size_t epilogue_word = 0;
 };
 
 std::string key_of(const OpTable& table, const void* op, std::span<const RawTensor> inputs,
-                   std::span<const TensorSpec> out, const Store& store) {
+                   std::span<const TensorSpec> out, const Store& store,
+                   std::span<const FusedProducer> producers) {
   std::string key = "k";
   append_call(key, table, op, inputs, out);
   store.append_key(key);
+  append_key(key, producers);
   return key;
 }
 
@@ -67,15 +72,23 @@ bool stores_once(const webgpu::Launch& launch, std::size_t outputs) {
          launch.source.language() == Language::wgsl;
 }
 
-/// Whether the launch needs the operand dense. The store reads its own operands by their strides.
-bool wants_dense(const webgpu::Launch& launch, std::string_view name) {
+/// Whether the launch needs the operand dense. Stores and loads read operands by their strides. One
+/// that is loaded many times is dense all the same, so that each load costs less.
+bool wants_dense(const webgpu::Launch& launch, std::string_view name, const OperandReads& reads) {
   const auto names = [&](const std::vector<std::string>& list) {
     return std::ranges::find(list, name) != list.end();
   };
   if (names(launch.dense)) return true;
+  if (reads.loads_alone()) return !launch.strided && names(launch.repeated);
   const bool store_alone =
       launch.store && names(launch.store->inputs) && !mentions_operand(launch, name);
   return !launch.strided && !store_alone;
+}
+
+/// The producer of that operand; null if there is none.
+const FusedProducer* makes(std::span<const FusedProducer> producers, std::size_t operand) {
+  const auto at = std::ranges::find(producers, operand, &FusedProducer::operand);
+  return at == producers.end() ? nullptr : &*at;
 }
 
 [[noreturn]] void refuse_epilogue(const OpTable& table) {
@@ -88,19 +101,21 @@ std::shared_ptr<const PreparedKernel> prepare(Runtime& runtime, const OpTable& t
                                               const void* op, std::span<const RawTensor> inputs,
                                               std::span<const TensorSpec> specs,
                                               std::span<const Param* const> params,
-                                              const FusedEpilogue* epilogue) {
+                                              const FusedEpilogue* epilogue,
+                                              std::span<const FusedProducer> producers) {
   std::vector<Operand> in = operands(table.inputs, inputs);
   const std::vector<Operand> out = operands(table.outputs, specs);
   const CandidatesPtr offered = candidates(runtime, table, op, in, specs);
   const webgpu::Launch& launch = choose(table, runtime, offered->launches);
   if (epilogue != nullptr && !stores_once(launch, specs.size())) refuse_epilogue(table);
+  const std::vector<OperandReads> reads = operand_reads(launch, table.inputs);
   std::vector<bool> dense;
-  for (Operand& t : in) {
-    dense.push_back(wants_dense(launch, t.name));
-    if (dense.back()) t.layout = Layout::dense(t.layout.shape);
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    dense.push_back(!makes(producers, i) && wants_dense(launch, in[i].name, reads[i]));
+    if (dense.back()) in[i].layout = Layout::dense(in[i].layout.shape);
   }
-  RenderedLaunch rendered =
-      render(table, launch, in, out, {offered->params, params}, runtime.limits(), epilogue);
+  RenderedLaunch rendered = render(table, launch, in, out, {offered->params, params},
+                                   runtime.limits(), epilogue, producers);
   auto prepared = std::make_shared<PreparedKernel>();
   try {
     prepared->kernel = runtime.compile(rendered.id, table.name);
@@ -115,6 +130,8 @@ std::shared_ptr<const PreparedKernel> prepare(Runtime& runtime, const OpTable& t
   prepared->store_types = std::move(rendered.store_types);
   prepared->epilogue_word = rendered.epilogue_word;
   if (epilogue != nullptr) prepared->epilogue = epilogue->body;
+  for (const FusedProducer& p : producers) prepared->producers.push_back(p.body);
+  prepared->scalars = std::move(rendered.producers);
   for (const Scratch& s : launch.scratch) prepared->scratch.push_back({Shape{s.elements}, s.dtype});
   return prepared;
 }
@@ -140,10 +157,16 @@ bool nothing_to_compute(std::span<const TensorSpec> out) {
 
 /// The metadata block with the numbers of this launch.
 std::vector<std::uint32_t> words_of(const OpTable& table, const PreparedKernel& prepared,
-                                    std::span<const Param* const> params, const Store& store) {
+                                    std::span<const Param* const> params, const Store& store,
+                                    std::span<const FusedProducer> producers) {
   std::vector<std::uint32_t> words = prepared.words;
   for (const auto& patch : prepared.patches)
     words[patch.word] = word_of(table.name, params[patch.param]->value(), DType::f32);
+  for (std::size_t i = 0; i < producers.size(); ++i) {
+    std::size_t at = prepared.scalars[i].word;
+    each_param(table.name, "", producers[i].params, prepared.scalars[i].types,
+               [&](auto, std::string_view, std::uint32_t word) { words[at++] = word; });
+  }
   const std::vector<std::uint32_t> own = store.words(prepared.store_types);
   std::ranges::copy(own, words.begin() + static_cast<std::ptrdiff_t>(prepared.epilogue_word));
   return words;
@@ -159,7 +182,8 @@ std::vector<TensorSpec> results_of(std::span<const TensorSpec> out, const FusedE
 std::vector<RawTensor> launch(const OpTable& table, const void* op,
                               const std::shared_ptr<Runtime>& runtime,
                               std::span<const RawTensor> inputs, std::span<const TensorSpec> out,
-                              const FusedEpilogue* epilogue) {
+                              const FusedEpilogue* epilogue,
+                              std::span<const FusedProducer> producers) {
   std::vector<RawTensor> results;
   for (const TensorSpec& spec : results_of(out, epilogue))
     results.push_back(allocate(table.name, runtime, spec));
@@ -168,12 +192,16 @@ std::vector<RawTensor> launch(const OpTable& table, const void* op,
   table.params(op, params);
   const Store store(table.name, out[0], epilogue);
   const auto prepared = KernelCache::of(*runtime).find_or<PreparedKernel>(
-      key_of(table, op, inputs, out, store),
-      [&] { return prepare(*runtime, table, op, inputs, out, params, epilogue); });
+      key_of(table, op, inputs, out, store, producers),
+      [&] { return prepare(*runtime, table, op, inputs, out, params, epilogue, producers); });
 
   std::vector<RawTensor> keep(inputs.begin(), inputs.end());
   std::vector<Binding> bindings;
-  for (std::size_t i = 0; i < keep.size(); ++i) {
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (const FusedProducer* producer = makes(producers, i)) {
+      for (const RawTensor& t : producer->inputs) bindings.push_back({t.buffer});
+      continue;
+    }
     if (prepared->dense[i]) keep[i] = made_dense(table, i, keep[i]);
     bindings.push_back({keep[i].buffer});
   }
@@ -186,7 +214,7 @@ std::vector<RawTensor> launch(const OpTable& table, const void* op,
     if (prepared->zeroed) runtime->fill(t.buffer, 0, (bytes_of(t.spec()) + 3) / 4 * 4, 0);
     bindings.push_back({t.buffer});
   }
-  const std::vector<std::uint32_t> words = words_of(table, *prepared, params, store);
+  const std::vector<std::uint32_t> words = words_of(table, *prepared, params, store, producers);
   runtime->launch(prepared->kernel, bindings, std::as_bytes(std::span(words)), prepared->grid);
   return results;
 }
@@ -204,23 +232,27 @@ std::vector<RawTensor> forward(const OpTable& table, const void* op,
 
 std::vector<RawTensor> run_kernel(const std::shared_ptr<Runtime>& runtime, const OpTable& table,
                                   const void* op, std::span<const RawTensor> inputs,
-                                  std::span<const TensorSpec> out, const FusedEpilogue* epilogue) {
-  if (epilogue == nullptr) {
-    return table.webgpu_forward != nullptr ? forward(table, op, runtime, inputs, out)
-                                           : launch(table, op, runtime, inputs, out, nullptr);
-  }
-  if (table.webgpu_forward != nullptr || out.size() != 1) refuse_epilogue(table);
-  return launch(table, op, runtime, inputs, out, epilogue);
+                                  std::span<const TensorSpec> out, const FusedEpilogue* epilogue,
+                                  std::span<const FusedProducer> producers) {
+  const bool fused = epilogue != nullptr || !producers.empty();
+  if (table.webgpu_forward != nullptr && !fused) return forward(table, op, runtime, inputs, out);
+  if (epilogue != nullptr && (table.webgpu_forward != nullptr || out.size() != 1))
+    refuse_epilogue(table);
+  return launch(table, op, runtime, inputs, out, epilogue, producers);
 }
 
-std::optional<int> takes_epilogue(const OpTable& table, const void* op, Runtime& runtime,
-                                  std::span<const Operand> inputs,
-                                  std::span<const TensorSpec> out) {
+Fusable fusable(const OpTable& table, const void* op, Runtime& runtime,
+                std::span<const Operand> inputs, std::span<const TensorSpec> out) {
   if (table.webgpu_forward != nullptr || table.webgpu_kernel == nullptr) return {};
   const CandidatesPtr offered = candidates(runtime, table, op, inputs, out);
   const webgpu::Launch* launch = first_willing(runtime, offered->launches);
-  if (launch == nullptr || !stores_once(*launch, out.size())) return {};
-  return static_cast<int>(inputs.size() + launch->scratch.size() + 1);
+  if (launch == nullptr || launch->source.language() != Language::wgsl) return {};
+  Fusable fusable{.scratch = static_cast<int>(launch->scratch.size()),
+                  .store = stores_once(*launch, out.size())};
+  const std::vector<OperandReads> reads = operand_reads(*launch, table.inputs);
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    fusable.loads.push_back(takes_producer(*launch, table.inputs[i], reads[i]));
+  return fusable;
 }
 
 }  // namespace kiln::dispatch::wgsl

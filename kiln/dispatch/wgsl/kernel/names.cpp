@@ -13,7 +13,8 @@
 namespace kiln::dispatch::wgsl {
 namespace {
 
-/// Whether generated stores have a local variable of that name, which would hide an array.
+/// Whether generated stores and loads have a local variable of that name, which would hide an
+/// array.
 bool is_local_of_stores(std::string_view name) {
   if (name == "index" || name == "value") return true;
   const auto digit = [](char c) { return c >= '0' && c <= '9'; };
@@ -71,6 +72,19 @@ void check_names(const OpTable& table, const webgpu::Launch& launch, std::span<c
   for (const LaunchParam& p : launch.params) {
     if (const std::string_view why = why_no_param_name(p.name); !why.empty())
       names.refuse("param", p.name, why);
+  }
+}
+
+void check_load_name(const OpTable& table, const webgpu::Launch& launch,
+                     std::span<const Operand> in, std::string_view operand) {
+  const Names names(table);
+  if (is_local_of_stores(operand))
+    names.refuse("input", operand, "is a local one of the generated load");
+  for (const std::string_view four : {"", "4"}) {
+    const std::string load = fmt::format("load_{}{}", operand, four);
+    const auto is_load = [&](const auto& other) { return other.name == load; };
+    if (std::ranges::any_of(in, is_load) || std::ranges::any_of(launch.scratch, is_load))
+      names.refuse("operand", load, fmt::format("is what the load of '{}' is called", operand));
   }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 #include <span>
+#include <string_view>
 
 #include "kiln/dispatch/kernel/op_table.hpp"
 
@@ -9,5 +10,9 @@ namespace kiln::dispatch::wgsl {
 /// kernel's text, and for two of one name. The message has the name.
 void check_names(const OpTable& table, const webgpu::Launch& launch, std::span<const Operand> in,
                  std::span<const Operand> out);
+
+/// Throws KernelError for an operand whose array the generated loads could not name.
+void check_load_name(const OpTable& table, const webgpu::Launch& launch,
+                     std::span<const Operand> in, std::string_view operand);
 
 }  // namespace kiln::dispatch::wgsl

@@ -7,33 +7,40 @@ namespace {
 using namespace test;
 using ::testing::HasSubstr;
 
-std::optional<int> buffers(const Kernel& kernel, const OpTable& op = table,
-                           const std::vector<TensorSpec>& out = {{{4}, DType::f32}}) {
+dispatch::Fusable fusable(const Kernel& kernel, const OpTable& op = table,
+                          const std::vector<TensorSpec>& out = {{{4}, DType::f32}}) {
   const Operand x{.layout = Layout::dense({4})};
-  return dispatch::takes_epilogue(op, &kernel, device().runtime(), std::array{x, x}, out);
+  return dispatch::fusable(op, &kernel, device().runtime(), std::array{x, x}, out);
+}
+bool takes(const Kernel& kernel, const OpTable& op = table,
+           const std::vector<TensorSpec>& out = {{{4}, DType::f32}}) {
+  return fusable(kernel, op, out).store;
 }
 
 Kernel changed(void (*change)(webgpu::Launch&)) {
   return {twice, [change](webgpu::Launch& l, const Operand&) { change(l); }};
 }
 
-TEST(TakesEpilogue, SaysHowManyBuffersTheLaunchBinds) {
-  EXPECT_EQ(buffers({twice}), 3);
-  EXPECT_EQ(buffers(changed([](webgpu::Launch& l) { l.scratch = {{"temp", DType::f32, 4}}; })), 4);
+TEST(TakesEpilogue, SaysWhatTheLaunchBindsBesidesOperands) {
+  EXPECT_TRUE(takes({twice}));
+  EXPECT_EQ(fusable({twice}).scratch, 0);
+  const Kernel with_scratch =
+      changed([](webgpu::Launch& l) { l.scratch = {{"temp", DType::f32, 4}}; });
+  EXPECT_EQ(fusable(with_scratch).scratch, 1);
 }
 
 TEST(TakesEpilogue, NotWhereStoresDoNotHaveTheLastWord) {
-  EXPECT_FALSE(buffers(changed([](webgpu::Launch& l) { l.access = OutputAccess::read_write; })));
-  EXPECT_FALSE(buffers(changed([](webgpu::Launch& l) { l.zeroed = true; })));
-  EXPECT_FALSE(buffers(changed([](webgpu::Launch& l) { l = webgpu::Launch::decline("no"); })));
-  EXPECT_FALSE(buffers({twice}, table, {{{4}, DType::f32}, {{4}, DType::f32}}));
+  EXPECT_FALSE(takes(changed([](webgpu::Launch& l) { l.access = OutputAccess::read_write; })));
+  EXPECT_FALSE(takes(changed([](webgpu::Launch& l) { l.zeroed = true; })));
+  EXPECT_FALSE(takes(changed([](webgpu::Launch& l) { l = webgpu::Launch::decline("no"); })));
+  EXPECT_FALSE(takes({twice}, table, {{{4}, DType::f32}, {{4}, DType::f32}}));
   OpTable forward = table;
   forward.webgpu_forward = [](const void*, Client&, std::span<const RawTensor>,
                               std::span<const TensorSpec>) { return std::vector<RawTensor>{}; };
-  EXPECT_FALSE(buffers({twice}, forward));
+  EXPECT_FALSE(takes({twice}, forward));
   OpTable none = table;
   none.webgpu_kernel = nullptr;
-  EXPECT_FALSE(buffers({twice}, none));
+  EXPECT_FALSE(takes({twice}, none));
 }
 
 TEST(TakesEpilogue, AndThoseAreRefused) {

@@ -1,0 +1,80 @@
+#pragma once
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kiln/dispatch/epilogue.hpp"
+#include "kiln/dispatch/kernel/fusable.hpp"
+#include "kiln/dispatch/wgsl/metadata.hpp"
+#include "kiln/dispatch/wgsl/reads.hpp"
+#include "kiln/dispatch/wgsl/store_text.hpp"
+#include "kiln/kernel/launch.hpp"
+#include "kiln/scalar/infer.hpp"
+
+namespace kiln::dispatch::wgsl {
+
+/// How the text of a kernel reads an operand.
+struct OperandReads {
+  bool array = false;      ///< it names the array, or the launch's epilogue does
+  bool layout = false;     ///< it calls NAME_stride, NAME_offset or NAME_batch
+  bool load = false;       ///< it calls load_NAME, and has no function of that name itself
+  bool load_four = false;  ///< the same for load_NAME4
+
+  /// Whether nothing but the generated loads needs the array.
+  [[nodiscard]] bool loads_alone() const { return (load || load_four) && !array && !layout; }
+};
+
+/// The same for each of these operands. Comments and members do not count: `group.x` is no `x`.
+std::vector<OperandReads> operand_reads(const webgpu::Launch& launch,
+                                        std::span<const std::string_view> names);
+
+/// Whether, and how, the loads of an operand take a producer.
+Loads takes_producer(const webgpu::Launch& launch, std::string_view name,
+                     const OperandReads& reads);
+
+/// Appends everything of the producers on which a prepared kernel depends. That has the bodies'
+/// addresses, so keep them with the key.
+void append_key(std::string& key, std::span<const FusedProducer> producers);
+
+/// The loads of one operand: `load_NAME(index)` gives the element with that number in dense order,
+/// `load_NAME4(index)` four elements from a multiple of four on. They read the operand where it
+/// lies, or compute its elements from those of other tensors.
+class OperandLoad {
+ public:
+  /// `producer` may be null, and must outlive this. `number` is that of the operand; names that the
+  /// text needs begin with it. `vec4`: the array is one of vec4 anyway.
+  OperandLoad(std::string_view op, std::size_t number, const Operand& operand,
+              const OperandReads& reads, const FusedProducer* producer, bool vec4);
+
+  /// Declares the arrays that are read, with binding numbers from `next` on.
+  [[nodiscard]] std::string declare(KernelId& id, std::uint32_t group, std::uint32_t& next) const;
+  /// Adds the numbers of the launch, and gives the word of the first run-time scalar.
+  std::size_t add_numbers(Metadata& metadata) const;
+  /// The functions. `helpers` gets those that the text calls.
+  [[nodiscard]] std::string functions(std::set<std::string>& helpers) const;
+  [[nodiscard]] bool has_producer() const { return producer_ != nullptr; }
+  /// The dtypes inside the producer's body.
+  [[nodiscard]] const BodyTypes& types() const { return types_; }
+
+ private:
+  [[nodiscard]] std::string name(std::string_view rest) const;
+  [[nodiscard]] std::string element(std::size_t i, int lane, bool four) const;
+  [[nodiscard]] std::string result(int lane, bool four) const;
+  [[nodiscard]] std::string four_elements() const;
+  [[nodiscard]] std::string compute(std::set<std::string>& helpers) const;
+
+  std::string_view op_;
+  std::size_t number_;
+  std::string operand_;
+  DType dtype_;
+  OperandReads wanted_;
+  const FusedProducer* producer_;
+  BodyTypes types_;
+  std::optional<Reads> reads_;  ///< none for a dense operand, whose element is at its number
+  std::vector<StoredArray> arrays_;
+};
+
+}  // namespace kiln::dispatch::wgsl

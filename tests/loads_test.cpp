@@ -1,0 +1,293 @@
+// Kernels that read operands through generated loads: what is fused into them, and the same values.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "kiln/fusion/inspect.hpp"
+#include "kiln/kiln.hpp"
+#include "kiln/ops/test_support.hpp"
+
+namespace kiln {
+namespace {
+
+using test::make;
+using test::make_wave;
+using test::message_of;
+using test::values;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+Device lazy() { return test::device().lazy(); }
+
+AnyTensor input(const Shape& shape, int seed = 0, DType dtype = DType::f32) {
+  return make_wave(shape, seed, dtype, lazy());
+}
+
+/// How the kernel of Mixed reads x.
+enum class Way : std::uint8_t { one, four, both, array };
+
+/// x * 2 + w: a kernel of a user's own, whose operands have one shape.
+struct Mixed {
+  static constexpr std::string_view name = "mixed";
+  static constexpr std::array inputs = {"x", "w"};
+  using layers = Layers<Default<Autodiff>, Cube, Fusion>;
+  Way way;
+  bool repeated = false;
+  bool in_vec4 = false;
+
+  static TensorSpec output(const TensorSpec& x, const TensorSpec& w) {
+    (void)broadcast(name, x.shape, w.shape);
+    return x;
+  }
+  webgpu::Launch webgpu_kernel(const Operand& x, const Operand&, const Operand&) const {
+    // The comment names x, and so do members: neither reads the array.
+    std::string text =
+        "{{ bindings }}\n"
+        "@compute @workgroup_size({{ workgroup_size_x }})\n"
+        "fn main(@builtin(global_invocation_id) at: vec3<u32>) {  // x by x\n";
+    if (way == Way::one) {
+      text +=
+          "  let i = at.x;\n  if (i >= params.n) { return; }\n"
+          "  store_out(i, load_x(i) * 2 + load_w(i));\n}\n";
+    } else if (way == Way::array) {
+      text +=
+          "  let i = at.x;\n  if (i >= params.n) { return; }\n"
+          "  store_out(i, load_x(i) + x[i] + load_w(i));\n}\n";
+    } else {
+      text +=
+          "  let i = at.x * 4;\n  if (i >= params.n) { return; }\n"
+          "  let v = load_x4(i) * 2 + load_w4(i);\n";
+      text += way == Way::four ? "  store_out4(i, v);\n}\n"
+                               : "  store_out4(i, max(v, min(vec4<Elem>(load_x(i + 1)), v)));\n}\n";
+    }
+    webgpu::Launch launch{.source = KernelSource::wgsl(std::move(text), "mixed.wgsl"),
+                          .params = {{"n", x.shape().elements()}},
+                          .grid = {ceil_div(x.shape().elements(), 64), 1, 1}};
+    if (repeated) launch.repeated = {"x"};
+    if (in_vec4) launch.vec4 = {"x", "w", "out"};
+    return launch;
+  }
+  static AnyTensor reference(const AnyTensor& x, const AnyTensor& w) { return x * 2.0 + w; }
+};
+static_assert(Extension<Mixed>);
+
+/// What it takes to read the result of `f`, nothing else being queued.
+template <class F>
+DrainReport drained(F f, std::vector<AnyTensor> in) {
+  lazy().flush();
+  const AnyTensor out = f(in);
+  DrainReport report = inspect(lazy());
+  (void)values(out);
+  return report;
+}
+
+using In = const std::vector<AnyTensor>&;
+
+/// The same values queued and at once. Both compute in the same steps.
+template <class F>
+void expect_same_as_eager(F f, std::vector<AnyTensor> in) {
+  const std::vector<float> fused = values(f(in));
+  for (AnyTensor& t : in) t = t.to(test::device().eager());
+  test::expect_near(fused, test::doubles(values(f(in))), 0);
+}
+
+TEST(WgslLoads, AKernelTakesItsProducersAndItsConsumersIntoOneLaunch) {
+  const auto f = [](In t) { return tanh(apply(Mixed{Way::one}, relu(t[0]) * 2.0, t[1])) + 1.0; };
+  const std::vector in{input({6, 8}), input({6, 8}, 1)};
+  const DrainReport report = drained(f, in);
+  ASSERT_EQ(report.blocks.size(), 1U);
+  EXPECT_EQ(report.launches, 1U);
+  EXPECT_THAT(report.blocks[0].ops, ElementsAre("relu", "mul", "mixed", "tanh", "add"));
+  EXPECT_EQ(report.blocks[0].bytes_read, 2 * 48 * 4U);
+  EXPECT_EQ(report.blocks[0].bytes_written, 48 * 4U);
+  expect_same_as_eager(f, in);
+}
+
+TEST(WgslLoads, ProducersComeThroughViewsAndBroadcasts) {
+  const std::vector<AnyTensor (*)(In)> producers{
+      [](In t) { return transpose(t[0] * 3.0); },
+      [](In t) { return broadcast_to(exp(t[1]), {8, 6}); },
+      [](In t) { return reshape(slice(abs(t[0]) + 1.0, 0, 0, 6), {8, 6}); },
+      [](In t) { return slice(concat({t[0] - 1.0, t[0]}, 0), 0, 3, 9).permute({1, 0}); },
+      [](In t) { return transpose(t[0]) * t[1] - sigmoid(transpose(t[0])); },
+      [](In t) { return cast(transpose(t[0]) > 0.1, t[0].dtype()); },
+      [](In t) { return cast(cast(transpose(t[0]), DType::f16), t[0].dtype()); }};
+  for (const DType dtype : {DType::f32, DType::f16}) {
+    const std::vector in{input({6, 8}, 0, dtype), input({6}, 1, dtype), input({8, 6}, 2, dtype)};
+    for (const Way way : {Way::one, Way::four, Way::both, Way::array}) {
+      for (const bool vec4 : {false, true}) {
+        if (vec4 && way != Way::four) continue;
+        for (const auto producer : producers) {
+          expect_same_as_eager(
+              [&](In t) { return apply(Mixed{way, false, vec4}, producer(t), t[2] * 0.5); }, in);
+        }
+      }
+    }
+  }
+}
+
+TEST(WgslLoads, StridedOperandsAreReadWhereTheyLie) {
+  for (const Way way : {Way::one, Way::four, Way::both}) {
+    const std::vector in{input({8, 6}), input({8})};
+    const auto f = [&](In t) {
+      return apply(Mixed{way}, transpose(t[0]), broadcast_to(t[1], {6, 8}));
+    };
+    const DrainReport report = drained(f, in);
+    EXPECT_EQ(report.launches, 1U);
+    const AnyTensor expected = transpose(in[0]) * 2.0 + in[1];
+    test::expect_near(values(f(in)), test::doubles(values(expected)), 0);
+  }
+}
+
+TEST(WgslLoads, AnArrayThatTheKernelReadsItselfIsStored) {
+  const auto f = [](In t) { return apply(Mixed{Way::array}, relu(t[0]), relu(t[1])); };
+  const std::vector in{input({6, 8}), input({6, 8}, 1)};
+  EXPECT_EQ(drained(f, in).launches, 2U);  // the other operand still takes its producer
+  expect_same_as_eager(f, in);
+}
+
+TEST(WgslLoads, AnOperandLoadedManyTimesTakesLittleWorkOnly) {
+  const std::vector in{input({6, 8}), input({6, 8}, 1)};
+  const auto cheap = [](In t) { return apply(Mixed{Way::one, true}, relu(t[0]), t[1]); };
+  EXPECT_EQ(drained(cheap, in).launches, 1U);
+  expect_same_as_eager(cheap, in);
+  const auto of_two = [](In t) { return apply(Mixed{Way::one, true}, t[0] * t[1], t[1]); };
+  EXPECT_EQ(drained(of_two, in).launches, 2U);  // each load would read both
+  const auto long_one = [](In t) {
+    AnyTensor x = t[0];
+    for (int i = 0; i < 12; ++i) x = tanh(x) * 0.5;
+    return apply(Mixed{Way::one, true}, x, t[1]);
+  };
+  EXPECT_EQ(drained(long_one, in).launches, 2U);
+}
+
+TEST(WgslLoads, WhatSomebodyHoldsIsStored) {
+  const std::vector in{input({6, 8}), input({6, 8}, 1)};
+  AnyTensor held;
+  const auto f = [&](In t) {
+    held = relu(t[0]);
+    return apply(Mixed{Way::one}, held, t[1]);
+  };
+  EXPECT_EQ(drained(f, in).launches, 2U);
+}
+
+TEST(WgslLoads, RunTimeScalarsOfProducersCompileNothing) {
+  const std::vector in{input({6, 8}), input({6, 8}, 1)};
+  const auto f = [&](double a, double b) {
+    return values(tanh(apply(Mixed{Way::four}, in[0] * a + b, in[1] - a) * b));
+  };
+  (void)f(1.5, 2.5);
+  const auto before = lazy().runtime().counters().compiled;
+  const std::vector<float> got = f(-3, 0.25);
+  EXPECT_EQ(lazy().runtime().counters().compiled, before);
+  const std::vector<float> x = values(in[0]);
+  const std::vector<float> w = values(in[1]);
+  std::vector<double> expected;
+  for (std::size_t i = 0; i < x.size(); ++i)
+    expected.push_back(std::tanh(((x[i] * -3 + 0.25) * 2 + (w[i] + 3)) * 0.25));
+  test::expect_near(got, expected, 1e-5);
+}
+
+TEST(WgslLoads, TwoOperandsMayHaveTheSameProducer) {
+  const auto f = [](In t) {
+    const AnyTensor y = relu(t[0]);
+    return apply(Mixed{Way::one}, y, y * 2.0);
+  };
+  const std::vector in{input({6, 8})};
+  EXPECT_EQ(drained(f, in).launches, 1U);
+  expect_same_as_eager(f, in);
+}
+
+TEST(WgslLoads, GradientsFollowTheReference) {
+  const Device device = lazy().autodiff();
+  const AnyTensor x = make_wave({6, 8}, 0, DType::f32, device).require_grad();
+  const AnyTensor w = make_wave({6, 8}, 1, DType::f32, device);
+  const AnyTensor y = tanh(apply(Mixed{Way::one}, x * x, w));
+  const AnyTensor reference = tanh(Mixed::reference(x * x, w));
+  const AnyTensor one = full({6, 8}, 1, lazy());
+  test::expect_near(values(vjp(std::array{y}, std::array{one}).of(x)),
+                    test::doubles(values(vjp(std::array{reference}, std::array{one}).of(x))), 1e-5);
+}
+
+/// A kernel of one operand, whose name and text a test gives.
+template <std::size_t N>
+struct Named {
+  char chars[N]{};
+  constexpr Named(const char (&text)[N]) {  // NOLINT: a literal
+    std::copy_n(text, N, chars);
+  }
+};
+template <Named first, Named second>
+struct Odd {
+  static constexpr std::string_view name = "odd";
+  static constexpr std::array<std::string_view, 2> inputs{first.chars, second.chars};
+  using layers = Layers<Cube, Fusion>;
+  bool repeats = false;
+
+  static TensorSpec output(const TensorSpec& x, const TensorSpec&) { return x; }
+  webgpu::Launch webgpu_kernel(const Operand& x, const Operand&, const Operand&) const {
+    const std::string a = first.chars;
+    webgpu::Launch launch{
+        .source = KernelSource::wgsl("{{ bindings }}\n"
+                                     "@compute @workgroup_size({{ workgroup_size_x }})\n"
+                                     "fn main(@builtin(global_invocation_id) at: vec3<u32>) {\n"
+                                     "  if (at.x < params.n) { store_out(at.x, load_" +
+                                         a + "(at.x)); }\n}\n",
+                                     "odd.wgsl"),
+        .params = {{"n", x.shape().elements()}},
+        .grid = {ceil_div(x.shape().elements(), 64), 1, 1}};
+    if (repeats) launch.repeated = {std::string(second.chars)};
+    return launch;
+  }
+};
+
+template <class Op>
+std::string refusal(const Op& op) {
+  const AnyTensor x = input({4});
+  return message_of<KernelError>([&] { (void)values(apply(op, x, x)); });
+}
+
+TEST(WgslLoads, NamesThatLoadsCannotHaveAreRefused) {
+  EXPECT_EQ(refusal(Odd<"index", "other">{}),
+            "odd: input 'index': the name is a local one of the generated load");
+  EXPECT_EQ(refusal(Odd<"q0", "other">{}),
+            "odd: input 'q0': the name is a local one of the generated load");
+  EXPECT_EQ(refusal(Odd<"x", "load_x">{}),
+            "odd: operand 'load_x': the name is what the load of 'x' is called");
+  EXPECT_THAT(refusal(Odd<"x", "other">{true}),
+              HasSubstr("repeated names 'other', which is no input that is read by load_other"));
+}
+
+// A kernel may have a function of that name itself. Then nothing is generated, and nothing fused.
+struct OwnLoad {
+  static constexpr std::string_view name = "own_load";
+  static constexpr std::array inputs = {"x"};
+  using layers = Layers<Cube, Fusion>;
+  static TensorSpec output(const TensorSpec& x) { return x; }
+  static webgpu::Launch webgpu_kernel(const Operand& x, const Operand&) {
+    return {
+        .source = KernelSource::wgsl("{{ bindings }}\n"
+                                     "fn load_x(i: u32) -> Elem { return x[i] + 1; }\n"
+                                     "@compute @workgroup_size({{ workgroup_size_x }})\n"
+                                     "fn main(@builtin(global_invocation_id) at: vec3<u32>) {\n"
+                                     "  if (at.x < params.n) { store_out(at.x, load_x(at.x)); }\n"
+                                     "}\n"),
+        .params = {{"n", x.shape().elements()}},
+        .grid = {ceil_div(x.shape().elements(), 64), 1, 1}};
+  }
+};
+
+TEST(WgslLoads, AKernelsOwnFunctionOfThatNameStays) {
+  const auto f = [](In t) { return apply(OwnLoad{}, relu(t[0])); };
+  const std::vector in{input({8})};
+  EXPECT_EQ(drained(f, in).launches, 2U);
+  expect_same_as_eager(f, in);
+}
+
+TEST(WgslLoads, EmptyOperandsComputeNothing) {
+  const auto f = [](In t) { return apply(Mixed{Way::one}, relu(t[0]), t[1]); };
+  const std::vector in{input({0, 8}), input({0, 8}, 1)};
+  EXPECT_EQ(values(f(in)).size(), 0U);
+}
+
+}  // namespace
+}  // namespace kiln
