@@ -1,4 +1,5 @@
 #pragma once
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -24,6 +25,15 @@ struct FusedProducer {
   std::vector<double> params{};     ///< the body's run-time scalars
   std::vector<RawTensor> inputs{};  ///< each broadcasts to the operand's shape; may be strided
 };
+
+/// The producer of that operand; null if there is none.
+const FusedProducer* producer_of(std::span<const FusedProducer> producers, std::size_t operand);
+
+/// Throws an error that begins with `op`: KernelError unless the producers come in the order of
+/// their operands, and each has one root and as many inputs and params as its body; ShapeError if
+/// an input does not broadcast to its operand's shape.
+void require_fits(std::string_view op, std::span<const FusedProducer> producers,
+                  std::span<const RawTensor> operands);
 
 /// Throws an error that begins with `op`: KernelError if the body has other numbers of inputs,
 /// params or roots than the epilogue, ShapeError if an input does not broadcast to `shape`, which

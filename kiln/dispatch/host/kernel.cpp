@@ -4,6 +4,7 @@
 
 #include "kiln/dispatch/host/backend.hpp"
 #include "kiln/dispatch/host/sink.hpp"
+#include "kiln/dispatch/kernel/kernel_op.hpp"
 #include "kiln/support/error.hpp"
 
 namespace kiln {
@@ -64,10 +65,7 @@ std::vector<RawTensor> run_kernel(const std::shared_ptr<Runtime>& runtime, const
                                   const void* op, std::span<const RawTensor> inputs,
                                   std::span<const TensorSpec> out, const FusedEpilogue* epilogue,
                                   std::span<const FusedProducer> producers) {
-  if (!producers.empty()) {
-    throw KernelError(fmt::format("{}: '{}' is fused into a function of the host, which takes none",
-                                  table.name, table.inputs[producers[0].operand]));
-  }
+  if (!producers.empty()) refuse_producer(table, producers[0]);
   cpu::CpuRuntime& host = *cpu::host(*runtime);
   if (epilogue != nullptr) return run_with_epilogue(host, table, op, inputs, out[0], *epilogue);
   std::vector<RawTensor> results;

@@ -1,9 +1,12 @@
 #include "kiln/dispatch/kernel/kernel_op.hpp"
 
+#include <fmt/format.h>
+
 #include <atomic>
 
 #include "kiln/dispatch/backend.hpp"
 #include "kiln/dispatch/kernel/languages.hpp"
+#include "kiln/support/error.hpp"
 
 namespace kiln::dispatch {
 
@@ -24,7 +27,15 @@ std::vector<RawTensor> run_kernel(const OpTable& table, const void* op,
     throw no_accepted_kernel(table.name, *runtime, languages_offered(table, op, *runtime, in, out));
   }
   if (epilogue != nullptr) require_fits(table.name, *epilogue, out[0].shape);
+  require_fits(table.name, producers, inputs);
   return backend.run_kernel(runtime, table, op, inputs, out, epilogue, producers);
+}
+
+void refuse_producer(const OpTable& table, const FusedProducer& producer) {
+  throw KernelError(
+      fmt::format("{0}: '{1}' takes no producer: a kernel in WGSL must read it through load_{1} "
+                  "alone",
+                  table.name, table.inputs[producer.operand]));
 }
 
 Fusable fusable(const OpTable& table, const void* op, Runtime& runtime,

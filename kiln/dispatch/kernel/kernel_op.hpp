@@ -25,6 +25,9 @@ std::vector<RawTensor> run_kernel(const OpTable& table, const void* op,
                                   const FusedEpilogue* epilogue = nullptr,
                                   std::span<const FusedProducer> producers = {});
 
+/// Throws KernelError, because nothing can be fused into the loads of that operand.
+[[noreturn]] void refuse_producer(const OpTable& table, const FusedProducer& producer);
+
 /// What the operation's launch lets be fused into it. Its store takes no epilogue where there are
 /// several launches or outputs, an output that is read back or zeroed, a kernel in SPIR-V, or no
 /// kernel that takes these operands. An operand takes a producer if the kernel reads it through

@@ -11,9 +11,9 @@
 
 namespace kiln::dispatch::wgsl {
 
-/// How a store finds elements of operands that broadcast to its result. It starts from the number
-/// `index` of the stored element in the dense result. Sizes, strides and offsets are numbers of the
-/// launch, so the text depends only on what append_key adds.
+/// How a store or a load finds elements of operands that broadcast to one shape. It starts from the
+/// number `index` of the element in a dense tensor of that shape. Sizes, strides and offsets are
+/// numbers of the launch, so the text depends only on what append_key adds.
 class Reads {
  public:
   /// Names in the text begin with `prefix`. Throws ShapeError if a layout does not broadcast to

@@ -150,10 +150,14 @@ class IntoLoads : Pass {
     BodyBuilder::Built built = builder.finish({&*made, 1});
     if (!within(limits, built.body)) return std::nullopt;
     if (loads == dispatch::Loads::once) return built;
-    // Each load reads the inputs again.
+    // Each load finds the inputs again, and reads them again.
     std::uint64_t bytes = 0;
-    for (const Use& use : built.in) bytes += bytes_reached(graph, use);
-    const bool cheap = builder.size() <= cheap_nodes &&
+    bool near = true;
+    for (const Use& use : built.in) {
+      bytes += bytes_reached(graph, use);
+      near = near && (use.layout.is_dense() || bytes_reached(graph, use) <= sizeof(float));
+    }
+    const bool cheap = near && builder.size() <= cheap_nodes &&
                        bytes <= dispatch::bytes_of({view.shape, graph.spec(value).dtype});
     return cheap ? std::optional(std::move(built)) : std::nullopt;
   }

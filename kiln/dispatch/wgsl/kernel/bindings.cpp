@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "kiln/dispatch/kernel/kernel_op.hpp"
 #include "kiln/dispatch/wgsl/kernel/launch_epilogue.hpp"
 #include "kiln/dispatch/wgsl/kernel/loads.hpp"
 #include "kiln/dispatch/wgsl/kernel/names.hpp"
@@ -29,12 +30,12 @@ class Renderer {
         template_(launch.source.text()),
         source_(template_.text()),
         store_(table.name, out[0].spec(), epilogue, call_of(out[0]),
-               launch_epilogue(table, launch, in, out[0])) {
-    make_loads(producers);
-  }
+               launch_epilogue(table, launch, in, out[0])),
+        producers_(producers) {}
 
   RenderedLaunch run() && {
     check_contract();
+    make_loads();
     result_.patches = add_params(table_, launch_, params_, metadata_);
     result_.store_types = store_.types();
     result_.epilogue_word = store_.add_numbers(metadata_, result_.store_types);
@@ -114,12 +115,6 @@ class Renderer {
         fail(fmt::format("vec4 names '{}', which is no operand", name));
       }
     }
-    for (const std::string& name : launch_.repeated) {
-      const auto named = [&](const Operand& t) { return t.name == name; };
-      const auto at = std::ranges::find_if(in_, named);
-      if (at == in_.end() || !loads_[static_cast<std::size_t>(at - in_.begin())])
-        fail(fmt::format("repeated names '{0}', which is no input that is read by load_{0}", name));
-    }
   }
 
   std::string aliases() const {
@@ -128,21 +123,25 @@ class Renderer {
   }
 
   /// The loads of the operands that the kernel reads through them.
-  void make_loads(std::span<const FusedProducer> producers) {
+  void make_loads() {
     std::vector<std::string_view> names;
     for (const Operand& t : in_) names.push_back(t.name);
     const std::vector<OperandReads> reads = operand_reads(launch_, names);
     loads_.resize(in_.size());
     for (std::size_t i = 0; i < in_.size(); ++i) {
-      const auto made = std::ranges::find(producers, i, &FusedProducer::operand);
-      const FusedProducer* producer = made == producers.end() ? nullptr : &*made;
-      if (producer != nullptr && takes_producer(launch_, names[i], reads[i]) == Loads::closed) {
-        fail(fmt::format("'{0}' takes no producer: the kernel must read it through load_{0} alone",
-                         names[i]));
+      const FusedProducer* producer = producer_of(producers_, i);
+      if (producer != nullptr && loads_of(launch_, names[i], reads[i]) == Loads::closed) {
+        refuse_producer(table_, *producer);
       }
       if (!reads[i].load && !reads[i].load_four) continue;
-      check_load_name(table_, launch_, in_, names[i]);
+      check_load_name(table_, launch_, in_, out_, names[i]);
       loads_[i].emplace(table_.name, i, in_[i], reads[i], producer, in_vec4(names[i]));
+    }
+    for (const std::string& name : launch_.repeated) {
+      const auto named = [&](const Operand& t) { return t.name == name; };
+      const auto at = std::ranges::find_if(in_, named);
+      if (at == in_.end() || !loads_[static_cast<std::size_t>(at - in_.begin())])
+        fail(fmt::format("repeated names '{0}', which is no input that is read by load_{0}", name));
     }
   }
 
@@ -275,6 +274,7 @@ class Renderer {
   SourceTemplate template_;
   std::string_view source_;
   Store store_;
+  std::span<const FusedProducer> producers_;
   std::vector<std::optional<OperandLoad>> loads_;  ///< one for each input
   Metadata metadata_;
   std::uint32_t next_binding_ = 0;
@@ -322,8 +322,10 @@ RenderedLaunch render(const OpTable& table, const webgpu::Launch& launch,
                       std::span<const Operand> in, std::span<const Operand> out,
                       const ParamFields& params, const Limits& limits,
                       const FusedEpilogue* epilogue, std::span<const FusedProducer> producers) {
-  if (launch.source.language() == Language::spirv)
+  if (launch.source.language() == Language::spirv) {
+    if (!producers.empty()) refuse_producer(table, producers[0]);
     return bind_module(table, launch, in, out, params, limits);
+  }
   return Renderer(table, launch, in, out, params, limits, epilogue, producers).run();
 }
 

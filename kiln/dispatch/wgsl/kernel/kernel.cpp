@@ -5,6 +5,7 @@
 #include "kiln/dispatch/elementwise/elementwise.hpp"
 #include "kiln/dispatch/kernel/check_results.hpp"
 #include "kiln/dispatch/kernel/client.hpp"
+#include "kiln/dispatch/kernel/kernel_op.hpp"
 #include "kiln/dispatch/kernel/languages.hpp"
 #include "kiln/dispatch/kernel/operands.hpp"
 #include "kiln/dispatch/kernel_cache.hpp"
@@ -85,12 +86,6 @@ bool wants_dense(const webgpu::Launch& launch, std::string_view name, const Oper
   return !launch.strided && !store_alone;
 }
 
-/// The producer of that operand; null if there is none.
-const FusedProducer* makes(std::span<const FusedProducer> producers, std::size_t operand) {
-  const auto at = std::ranges::find(producers, operand, &FusedProducer::operand);
-  return at == producers.end() ? nullptr : &*at;
-}
-
 [[noreturn]] void refuse_epilogue(const OpTable& table) {
   throw KernelError(fmt::format(
       "{}: an epilogue needs a kernel that writes one result through its generated store",
@@ -111,7 +106,7 @@ std::shared_ptr<const PreparedKernel> prepare(Runtime& runtime, const OpTable& t
   const std::vector<OperandReads> reads = operand_reads(launch, table.inputs);
   std::vector<bool> dense;
   for (std::size_t i = 0; i < in.size(); ++i) {
-    dense.push_back(!makes(producers, i) && wants_dense(launch, in[i].name, reads[i]));
+    dense.push_back(!producer_of(producers, i) && wants_dense(launch, in[i].name, reads[i]));
     if (dense.back()) in[i].layout = Layout::dense(in[i].layout.shape);
   }
   RenderedLaunch rendered = render(table, launch, in, out, {offered->params, params},
@@ -198,7 +193,7 @@ std::vector<RawTensor> launch(const OpTable& table, const void* op,
   std::vector<RawTensor> keep(inputs.begin(), inputs.end());
   std::vector<Binding> bindings;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (const FusedProducer* producer = makes(producers, i)) {
+    if (const FusedProducer* producer = producer_of(producers, i)) {
       for (const RawTensor& t : producer->inputs) bindings.push_back({t.buffer});
       continue;
     }
@@ -236,6 +231,7 @@ std::vector<RawTensor> run_kernel(const std::shared_ptr<Runtime>& runtime, const
                                   std::span<const FusedProducer> producers) {
   const bool fused = epilogue != nullptr || !producers.empty();
   if (table.webgpu_forward != nullptr && !fused) return forward(table, op, runtime, inputs, out);
+  if (table.webgpu_forward != nullptr && !producers.empty()) refuse_producer(table, producers[0]);
   if (epilogue != nullptr && (table.webgpu_forward != nullptr || out.size() != 1))
     refuse_epilogue(table);
   return launch(table, op, runtime, inputs, out, epilogue, producers);
@@ -251,7 +247,7 @@ Fusable fusable(const OpTable& table, const void* op, Runtime& runtime,
                   .store = stores_once(*launch, out.size())};
   const std::vector<OperandReads> reads = operand_reads(*launch, table.inputs);
   for (std::size_t i = 0; i < inputs.size(); ++i)
-    fusable.loads.push_back(takes_producer(*launch, table.inputs[i], reads[i]));
+    fusable.loads.push_back(loads_of(*launch, table.inputs[i], reads[i]));
   return fusable;
 }
 

@@ -27,7 +27,9 @@ class Search {
                [&](std::size_t i) { return tokens_[i + 1].is("(") && !follows(i, "fn"); });
   }
   [[nodiscard]] bool defines(std::string_view function) const {
-    return any(function, [&](std::size_t i) { return follows(i, "fn"); });
+    return any(function, [&](std::size_t i) {
+      return follows(i, "fn") || follows(i, "struct") || follows(i, "alias");
+    });
   }
 
  private:
@@ -69,13 +71,13 @@ std::vector<OperandReads> operand_reads(const webgpu::Launch& launch,
         {.array = in_store || in_any([&](const Search& text) { return text.names(name); }),
          .layout = calls("stride") || calls("offset") || calls("batch"),
          .load = loads(fmt::format("load_{}", name)),
-         .load_four = loads(fmt::format("load_{}4", name))});
+         .load_four = std::ranges::find(names, fmt::format("{}4", name)) == names.end() &&
+                      loads(fmt::format("load_{}4", name))});
   }
   return out;
 }
 
-Loads takes_producer(const webgpu::Launch& launch, std::string_view name,
-                     const OperandReads& reads) {
+Loads loads_of(const webgpu::Launch& launch, std::string_view name, const OperandReads& reads) {
   if (!reads.loads_alone()) return Loads::closed;
   const bool repeated = std::ranges::find(launch.repeated, name) != launch.repeated.end();
   return repeated ? Loads::repeated : Loads::once;
@@ -156,9 +158,14 @@ std::size_t OperandLoad::add_numbers(Metadata& metadata) const {
   return first;
 }
 
+/// Whether four elements of array i, from a multiple of four on, are one of its vec4s.
+bool OperandLoad::is_quad(std::size_t i) const {
+  return arrays_[i].vec4 && (!reads_ || reads_->is_quad(i));
+}
+
 /// Element `index + lane` of array i. With `four`, whole vec4s were read.
 std::string OperandLoad::element(std::size_t i, int lane, bool four) const {
-  if (four && arrays_[i].vec4) return fmt::format("q{}[{}]", i, lane);
+  if (four && is_quad(i)) return fmt::format("kiln_q{}[{}]", i, lane);
   const std::string plain = lane == 0 ? "index" : fmt::format("index + {}u", lane);
   return element_of(arrays_[i], reads_ ? reads_->position(i, lane) : plain);
 }
@@ -183,11 +190,11 @@ std::string OperandLoad::four_elements() const {
   }
   std::string text = reads_ ? reads_->coordinates() : "";
   for (std::size_t i = 0; i < arrays_.size(); ++i) {
-    if (!arrays_[i].vec4) continue;
-    text += fmt::format("  let q{} = {}[({}) / 4u];\n", i, arrays_[i].name,
+    if (!is_quad(i)) continue;
+    text += fmt::format("  let kiln_q{} = {}[({}) / 4u];\n", i, arrays_[i].name,
                         reads_ ? reads_->position(i) : "index");
   }
-  if (producer_ == nullptr && arrays_[0].vec4) return text + "  return q0;\n";
+  if (producer_ == nullptr && is_quad(0)) return text + "  return kiln_q0;\n";
   for (int lane = 0; lane < 4; ++lane) lanes.push_back(result(lane, true));
   return fmt::format("{}  return vec4<{}>({});\n", text, type, fmt::join(lanes, ", "));
 }
@@ -203,9 +210,15 @@ std::string OperandLoad::compute(std::set<std::string>& helpers) const {
   const WgslBody printed =
       print_wgsl(op_, *producer_->body, types_, values, "params." + name("p"), "t");
   helpers.insert(printed.helpers.begin(), printed.helpers.end());
+  // Rounded by its bits: the kernel may go on in f32, and compilers take f32(f16(x)) for x.
+  const std::string value =
+      dtype_ == DType::f16
+          ? wgsl_store(DType::f32, dtype_,
+                       wgsl_rounded(dtype_, fmt::format("f32({})", printed.results[0]), helpers))
+          : wgsl_store(types_.roots[0], dtype_, printed.results[0]);
   return fmt::format("fn {}({}) -> {} {{\n{}  return {};\n}}\n", name("compute"),
                      fmt::join(parameters, ", "), wgsl_storage_type(dtype_), printed.statements,
-                     wgsl_store(types_.roots[0], dtype_, printed.results[0]));
+                     value);
 }
 
 std::string OperandLoad::functions(std::set<std::string>& helpers) const {

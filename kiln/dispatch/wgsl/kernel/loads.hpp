@@ -21,7 +21,7 @@ struct OperandReads {
   bool array = false;      ///< it names the array, or the launch's epilogue does
   bool layout = false;     ///< it calls NAME_stride, NAME_offset or NAME_batch
   bool load = false;       ///< it calls load_NAME, and has no function of that name itself
-  bool load_four = false;  ///< the same for load_NAME4
+  bool load_four = false;  ///< the same for load_NAME4, and no operand is called NAME4
 
   /// Whether nothing but the generated loads needs the array.
   [[nodiscard]] bool loads_alone() const { return (load || load_four) && !array && !layout; }
@@ -31,9 +31,8 @@ struct OperandReads {
 std::vector<OperandReads> operand_reads(const webgpu::Launch& launch,
                                         std::span<const std::string_view> names);
 
-/// Whether, and how, the loads of an operand take a producer.
-Loads takes_producer(const webgpu::Launch& launch, std::string_view name,
-                     const OperandReads& reads);
+/// How the kernel loads an operand that it reads so.
+Loads loads_of(const webgpu::Launch& launch, std::string_view name, const OperandReads& reads);
 
 /// Appends everything of the producers on which a prepared kernel depends. That has the bodies'
 /// addresses, so keep them with the key.
@@ -61,6 +60,7 @@ class OperandLoad {
 
  private:
   [[nodiscard]] std::string name(std::string_view rest) const;
+  [[nodiscard]] bool is_quad(std::size_t i) const;
   [[nodiscard]] std::string element(std::size_t i, int lane, bool four) const;
   [[nodiscard]] std::string result(int lane, bool four) const;
   [[nodiscard]] std::string four_elements() const;

@@ -13,7 +13,7 @@
 namespace kiln::dispatch::wgsl {
 namespace {
 
-/// Whether generated stores and loads have a local variable of that name, which would hide an
+/// Whether generated stores have a local variable of that name, which would hide an
 /// array.
 bool is_local_of_stores(std::string_view name) {
   if (name == "index" || name == "value") return true;
@@ -76,14 +76,16 @@ void check_names(const OpTable& table, const webgpu::Launch& launch, std::span<c
 }
 
 void check_load_name(const OpTable& table, const webgpu::Launch& launch,
-                     std::span<const Operand> in, std::string_view operand) {
+                     std::span<const Operand> in, std::span<const Operand> out,
+                     std::string_view operand) {
   const Names names(table);
-  if (is_local_of_stores(operand))
-    names.refuse("input", operand, "is a local one of the generated load");
+  if (operand == "index") names.refuse("input", operand, "is the parameter of the generated load");
   for (const std::string_view four : {"", "4"}) {
     const std::string load = fmt::format("load_{}{}", operand, four);
-    const auto is_load = [&](const auto& other) { return other.name == load; };
-    if (std::ranges::any_of(in, is_load) || std::ranges::any_of(launch.scratch, is_load))
+    const auto has = [&](const auto& list) {
+      return std::ranges::any_of(list, [&](const auto& other) { return other.name == load; });
+    };
+    if (has(in) || has(out) || has(launch.scratch))
       names.refuse("operand", load, fmt::format("is what the load of '{}' is called", operand));
   }
 }

@@ -11,8 +11,10 @@ namespace kiln::dispatch::wgsl {
 void check_names(const OpTable& table, const webgpu::Launch& launch, std::span<const Operand> in,
                  std::span<const Operand> out);
 
-/// Throws KernelError for an operand whose array the generated loads could not name.
+/// Throws KernelError for an operand whose array its generated loads could not name, and for
+/// another one that is called as the loads are.
 void check_load_name(const OpTable& table, const webgpu::Launch& launch,
-                     std::span<const Operand> in, std::string_view operand);
+                     std::span<const Operand> in, std::span<const Operand> out,
+                     std::string_view operand);
 
 }  // namespace kiln::dispatch::wgsl
