@@ -1,6 +1,5 @@
 #include "kiln/ops/norm/norm.hpp"
 
-
 #include "kiln/ops/elementwise/elementwise.hpp"
 #include "kiln/ops/test_support.hpp"
 
