@@ -222,7 +222,8 @@ inline Expr operator<=(const Expr& a, const Expr& b) {
 inline Expr operator>(const Expr& a, const Expr& b) { return b < a; }
 inline Expr operator>=(const Expr& a, const Expr& b) { return b <= a; }
 
-/// |x|: f32, f16, i32 and u32. The functions up to trunc take f32 and f16.
+/// |x|: f32, f16, i32 and u32. The functions from exp to trunc take f32 and f16, if they do not say
+/// more.
 ///
 ///     struct Sum {
 ///       static constexpr std::string_view name = "sum_of_functions";
@@ -298,8 +299,8 @@ inline Expr log2(const Expr& x) { return detail::unary(Opcode::log2, x); }
 inline Expr log1p(const Expr& x) { return detail::unary(Opcode::log1p, x); }
 /// e^x - 1, precise near 0.
 inline Expr expm1(const Expr& x) { return detail::unary(Opcode::expm1, x); }
-/// The greatest whole number that is not above x. This and the next four have gradient 0, and keep
-/// infinities and NaN. A zero has the sign of x.
+/// The greatest whole number that is not above x. This and the next four have gradient 0. This and
+/// the next three keep infinities and NaN, and a zero has the sign of x.
 ///
 ///     struct Whole {
 ///       static constexpr std::string_view name = "whole";
@@ -355,8 +356,8 @@ inline Expr atan2(const Expr& y, const Expr& x) { return detail::binary(Opcode::
 inline Expr floor_div(const Expr& a, const Expr& b) {
   return detail::binary(Opcode::floor_div, a, b);
 }
-/// What `floor_div` leaves, a - floor_div(a, b) * b, of i32 and u32: it has the sign of b. Of b = 0
-/// it is 0.
+/// What `floor_div` leaves, a - floor_div(a, b) * b, of i32 and u32: it has the sign of b. Where b
+/// is 0 it is 0 instead.
 inline Expr mod(const Expr& a, const Expr& b) { return detail::binary(Opcode::mod, a, b); }
 /// The bits of i32 and u32. For a count that is not in [0, 31] all bits are shifted out: what stays
 /// is 0, and -1 of a negative i32 >> count.

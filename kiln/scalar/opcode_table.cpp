@@ -236,9 +236,16 @@ constexpr auto other_rows = std::to_array<OpcodeRow>({
     {Opcode::atan2, "atan2", 2, Domain::floating, "kiln_atan2($a, $b)",
      [](const In& x, DType) { return std::atan2(x[0], x[1]); },
      [](Args& in, const Expr&, const Expr& g, Args& out) {
-       const Expr square = in[0] * in[0] + in[1] * in[1];
-       out[0] = unless_zero(g, g * (in[1] / square));
-       out[1] = unless_zero(g, -g * (in[0] / square));
+       // The slopes are x / r^2 and -y / r^2. No square may leave the range of f32.
+       const Expr longer = max(abs(in[0]), abs(in[1]));
+       const Expr y = in[0] / longer;
+       const Expr x = in[1] / longer;
+       const Expr square = x * x + y * y;
+       const auto slope = [&](const Expr& side) {
+         return select(is_inf(longer), 0, side / square / longer);
+       };
+       out[0] = unless_zero(g, g * slope(x));
+       out[1] = unless_zero(g, -g * slope(y));
      }},
     // What holds for integers: sums, products, bits that are shifted out and ~x do not wrap here.
     {Opcode::floor_div, "floor_div", 2, Domain::integer, "kiln_floor_div_$t($a, $b)",

@@ -6,14 +6,12 @@ namespace kiln {
 /// @file
 /// More elementwise functions; what holds for all of elementwise.hpp holds for these. Besides:
 ///
-/// - Special cases are those of the C standard, on every runtime: outside of a function's domain
-/// the
-///   result is NaN, poles are infinities, and odd functions keep the sign of 0.
-/// - In f32, the cpu runtime is right to 4 units in the last place. On webgpu the circular
-/// functions
-///   and their inverses are right to 8 of them where the adapter divides and takes roots as WGSL
-///   asks, at large angles, too. The others are as precise as the adapter's `exp` and `log`, near 0
-///   as well. Numbers below 1.2e-38 may count as 0 there.
+/// - Special cases are those of the C standard, on every runtime: outside of a domain the result
+///   is NaN, poles are infinities, and odd functions but `sign` keep the sign of 0.
+/// - In f32, the cpu runtime is right to 4 units in the last place. On webgpu sines, cosines,
+///   tangents and their inverses are right to 8 of them where the adapter divides and takes roots
+///   as WGSL asks, at large angles, too. The others are as precise as the adapter's `exp` and
+///   `log`, near 0 as well. Numbers below 1.2e-38 may count as 0 there.
 
 /// The sine of x in radians, with the whole of pi for every x; of an infinity NaN.
 ///

@@ -21,7 +21,7 @@ AnyTensor floor_div(const AnyTensor& a, const AnyTensor& b);
 AnyTensor floor_div(const AnyTensor& a, Number b);
 AnyTensor floor_div(Number a, const AnyTensor& b);
 /// What `floor_div` leaves, a - floor_div(a, b) * b, with the sign of b, as in Python and NumPy.
-/// Where b is 0 it is 0.
+/// Where b is 0 it is 0 instead.
 ///
 ///     mod(tensor({7, -7}), tensor({3}));   // [1, 2]
 ///     mod(tensor({7, -7}), 3);   // [1, 2]

@@ -271,6 +271,32 @@ HWY_INLINE V Expm1(D d, V x) {
   return hn::IfThenElse(hn::Lt(hn::Abs(x), hn::Set(d, 1e-8F)), x, hn::Add(y, y));
 }
 
+// Whole numbers near x. Some targets lose the sign of a zero, so it is taken from x.
+
+template <class D, class V>
+HWY_INLINE V Floor(D, V x) {
+  return hn::CopySignToAbs(hn::Abs(hn::Floor(x)), x);
+}
+
+template <class D, class V>
+HWY_INLINE V Ceil(D, V x) {
+  return hn::CopySignToAbs(hn::Abs(hn::Ceil(x)), x);
+}
+
+template <class D, class V>
+HWY_INLINE V Trunc(D, V x) {
+  return hn::CopySignToAbs(hn::Abs(hn::Trunc(x)), x);
+}
+
+/// To the nearest, ties to even.
+template <class D, class V>
+HWY_INLINE V Round(D d, V x) {
+  const V large = hn::Set(d, 8388608.0F);  // 2^23: from there on all are whole
+  const V size = hn::Abs(x);
+  const V near = hn::Sub(hn::Add(size, large), large);
+  return hn::CopySignToAbs(hn::IfThenElse(hn::Lt(size, large), near, size), x);
+}
+
 /// -1 or 1; of zeros 0, of a NaN a NaN.
 template <class D, class V>
 HWY_INLINE V Sign(D d, V x) {

@@ -39,7 +39,11 @@ enum class Unary : std::uint8_t {
   log2,
   log1p,
   expm1,
-  sign
+  sign,
+  floor,
+  ceil,
+  trunc,
+  round
 };
 enum class Binary : std::uint8_t { min, max, pow, atan2 };
 
@@ -108,6 +112,14 @@ void run_unary(Unary function, std::span<const float> in, std::span<float> out) 
       return each(in, out, [](auto d, auto x) HWY_ATTR { return Expm1(d, x); });
     case Unary::sign:
       return each(in, out, [](auto d, auto x) HWY_ATTR { return Sign(d, x); });
+    case Unary::floor:
+      return each(in, out, [](auto d, auto x) HWY_ATTR { return Floor(d, x); });
+    case Unary::ceil:
+      return each(in, out, [](auto d, auto x) HWY_ATTR { return Ceil(d, x); });
+    case Unary::trunc:
+      return each(in, out, [](auto d, auto x) HWY_ATTR { return Trunc(d, x); });
+    case Unary::round:
+      return each(in, out, [](auto d, auto x) HWY_ATTR { return Round(d, x); });
   }
 }
 
@@ -311,6 +323,31 @@ TEST(SimdMath, Log2IsRightForEveryFloat) { check_unary(Unary::log2, Opcode::log2
 TEST(SimdMath, Log1pIsRightForEveryFloat) { check_unary(Unary::log1p, Opcode::log1p, 4); }
 TEST(SimdMath, Expm1IsRightForEveryFloat) { check_unary(Unary::expm1, Opcode::expm1, 2); }
 TEST(SimdMath, SignIsRightForEveryFloat) { check_unary(Unary::sign, Opcode::sign, 0); }
+
+// Also the zeros that they give have the sign of x.
+TEST(SimdMath, RoundingIsRightForEveryFloat) {
+  const std::vector<float>& in = all_floats();
+  std::vector<float> got(in.size());
+  const auto check = [&](Unary function, float (*want)(float)) {
+    on_every_target([&] {
+      HWY_DYNAMIC_DISPATCH(run_unary)(function, in, got);
+      std::size_t wrong = 0;
+      float first = 0;
+      for (std::size_t i = 0; i < in.size(); ++i) {
+        const float right = want(in[i]);
+        const bool equal = std::isnan(right)
+                               ? std::isnan(got[i])
+                               : right == got[i] && std::signbit(right) == std::signbit(got[i]);
+        if (!equal && wrong++ == 0) first = in[i];
+      }
+      EXPECT_EQ(wrong, 0U) << static_cast<int>(function) << " of " << first;
+    });
+  };
+  check(Unary::floor, [](float x) { return std::floor(x); });
+  check(Unary::ceil, [](float x) { return std::ceil(x); });
+  check(Unary::trunc, [](float x) { return std::trunc(x); });
+  check(Unary::round, [](float x) { return std::nearbyint(x); });
+}
 
 TEST(SimdMath, RoundF16IsTheConversionThereAndBack) {
   const std::vector<float>& in = all_floats();

@@ -58,10 +58,10 @@ constexpr auto exp2_of = [](auto d, auto x) HWY_ATTR { return Exp2(d, x); };
 constexpr auto log2_of = [](auto d, auto x) HWY_ATTR { return Log2(d, x); };
 constexpr auto log1p_of = [](auto d, auto x) HWY_ATTR { return Log1p(d, x); };
 constexpr auto expm1_of = [](auto d, auto x) HWY_ATTR { return Expm1(d, x); };
-constexpr auto floor_of = [](auto, auto x) HWY_ATTR { return hn::Floor(x); };
-constexpr auto ceil_of = [](auto, auto x) HWY_ATTR { return hn::Ceil(x); };
-constexpr auto whole_of = [](auto, auto x) HWY_ATTR { return hn::Round(x); };
-constexpr auto trunc_of = [](auto, auto x) HWY_ATTR { return hn::Trunc(x); };
+constexpr auto floor_of = [](auto d, auto x) HWY_ATTR { return Floor(d, x); };
+constexpr auto ceil_of = [](auto d, auto x) HWY_ATTR { return Ceil(d, x); };
+constexpr auto whole_of = [](auto d, auto x) HWY_ATTR { return Round(d, x); };
+constexpr auto trunc_of = [](auto d, auto x) HWY_ATTR { return Trunc(d, x); };
 constexpr auto sign_of = [](auto d, auto x) HWY_ATTR { return Sign(d, x); };
 constexpr auto isign = [](auto d, auto x)
                            HWY_ATTR { return hn::Max(hn::Min(x, hn::Set(d, 1)), hn::Set(d, -1)); };
