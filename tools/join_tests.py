@@ -18,7 +18,7 @@ def joined(source, number):
     text, closed = re.subn(r"^\}  // namespace$", "}}", text, flags=re.MULTILINE)
     if opened != closed:
         sys.exit(f"{source}: {opened} lines `namespace {{` are ended by {closed} lines `}}  // namespace`")
-    return f'#line 1 "{source}"\n{text}'
+    return f'#line 1 "{source}"\n{text}\n'
 
 
 def main():

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs clang-tidy over the sources that a build compiles (not its tests): the changed ones always, then others in turn, from
+"""Runs clang-tidy over the sources that a build compiles (not its tests): the changed ones for 20 minutes, then others in turn, from
 another place each hour, as long as there is time. A few runs reach all.
 
 A build that joins sources (CMAKE_UNITY_BUILD, as the preset asan does) is checked several times faster: what the
@@ -19,6 +19,7 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
+MOST_SECONDS = 1200  # for changed files
 # A unit of joined sources includes them.
 CHECKS = "-bugprone-suspicious-include"
 
@@ -28,6 +29,8 @@ def units(build):
     found = {}
     for entry in json.loads((build / "compile_commands.json").read_text()):
         unit = pathlib.Path(entry["directory"], entry["file"]).resolve()
+        if not unit.exists():  # made when it is built
+            continue
         joined = unit.is_relative_to(build) and re.findall(r'#include "(.+\.cpp)"', unit.read_text())
         sources = [pathlib.Path(name).resolve() for name in joined or [unit]]
         if all(is_checked(source) for source in sources):
@@ -41,9 +44,12 @@ def is_checked(source):
 
 
 def changed(base):
-    command = ["git", "-C", ROOT, "diff", "--name-only", base]
-    names = subprocess.run(command, capture_output=True, text=True).stdout.split()
-    return {ROOT / name for name in names}
+    command = ["git", "-C", ROOT, "diff", "--name-only", "-z", base]
+    result = subprocess.run(command, capture_output=True, text=True)
+    if result.returncode != 0:
+        print(f"tidy: git does not know {base}, so no file counts as changed")
+        return set()
+    return {ROOT / name for name in result.stdout.split("\0") if name}
 
 
 def main():
@@ -51,7 +57,7 @@ def main():
     parser.add_argument("clang_tidy")
     parser.add_argument("build", type=lambda path: pathlib.Path(path).resolve())
     parser.add_argument("--seconds", type=float, default=600, help="nothing but changed files is begun after this time")
-    parser.add_argument("--base", default="HEAD~1", help="files changed since then are always checked, and first")
+    parser.add_argument("--base", default="HEAD~1", help="files changed since then are checked first, for 20 minutes")
     parser.add_argument("files", nargs="*", type=lambda path: pathlib.Path(path).resolve())
     options = parser.parse_args()
 
@@ -65,10 +71,11 @@ def main():
     work = [unit for unit, sources in all_units.items() if wanted & set(sources)]
     start = int(time.time() // 3600) * (len(work) // 3 + 1) % max(len(work), 1)
     work = sorted(work[start:] + work[:start], key=lambda unit: always.isdisjoint(all_units[unit]))
-    deadline = time.monotonic() + options.seconds
+    begin = time.monotonic()
 
     def check(unit):
-        if time.monotonic() > deadline and always.isdisjoint(all_units[unit]):
+        limit = options.seconds if always.isdisjoint(all_units[unit]) else max(options.seconds, MOST_SECONDS)
+        if time.monotonic() - begin > limit:
             return None
         # The compile commands may be another compiler's, with warning options that clang does not know.
         result = subprocess.run(
