@@ -51,9 +51,15 @@ class Search {
 
 std::vector<OperandReads> operand_reads(const webgpu::Launch& launch,
                                         std::span<const std::string_view> names) {
-  std::vector<Search> texts;
-  texts.emplace_back(launch.source.text().text);
-  for (const auto& [name, value] : launch.source.variables()) texts.emplace_back(value);
+  std::vector<std::string_view> sources{launch.source.text().text};
+  for (const auto& [name, value] : launch.source.variables()) sources.emplace_back(value);
+  const auto may_load = [](std::string_view text) {
+    return text.find("load_") != std::string_view::npos;
+  };
+  // Most kernels have no such function, and every plan asks.
+  if (std::ranges::none_of(sources, may_load))
+    return std::vector<OperandReads>(names.size(), OperandReads{.array = true});
+  const std::vector<Search> texts(sources.begin(), sources.end());
   const auto in_any = [&](auto f) { return std::ranges::any_of(texts, f); };
   std::vector<OperandReads> out;
   for (const std::string_view name : names) {
