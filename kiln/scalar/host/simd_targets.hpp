@@ -5,4 +5,8 @@
 
 // The lowest eight bits are the targets after AVX3 on x86. Releases of Highway differ in how many
 // of them have names.
+#ifdef KILN_FEW_SIMD_TARGETS  // AVX2 and plain code, for builds that take very long for each
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3 | 0xFF)
+#else
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | 0xFF)
+#endif
