@@ -1,6 +1,7 @@
 #include "kiln/ops/compare/compare.hpp"
 
 #include "kiln/dispatch/words.hpp"
+#include "kiln/ops/with_number.hpp"
 #include "kiln/tensor/apply.hpp"
 
 namespace kiln {
@@ -29,19 +30,6 @@ struct Greater {
 struct GreaterEqual {
   static constexpr std::string_view name = "greater_equal";
   static Expr body(Expr a, Expr b) { return a >= b; }
-};
-/// The same with a number on the right, or on the left.
-template <class Op>
-struct BeforeNumber {
-  static constexpr std::string_view name = Op::name;
-  Param b;
-  Expr body(Expr a) const { return Op::body(a, b); }
-};
-template <class Op>
-struct AfterNumber {
-  static constexpr std::string_view name = Op::name;
-  Param a;
-  Expr body(Expr b) const { return Op::body(a, b); }
 };
 struct IsNan {
   static constexpr std::string_view name = "is_nan";

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "kiln/ops/with_number.hpp"
 #include "kiln/support/error.hpp"
 #include "kiln/tensor/apply.hpp"
 
@@ -27,36 +28,6 @@ struct Div {
 struct Neg {
   static constexpr std::string_view name = "neg";
   static Expr body(Expr x) { return -x; }
-};
-struct AddScalar {
-  static constexpr std::string_view name = "add";
-  Param by;
-  Expr body(Expr x) const { return x + by; }
-};
-struct SubScalar {
-  static constexpr std::string_view name = "sub";
-  Param by;
-  Expr body(Expr x) const { return x - by; }
-};
-struct SubFromScalar {
-  static constexpr std::string_view name = "sub";
-  Param from;
-  Expr body(Expr x) const { return from - x; }
-};
-struct MulScalar {
-  static constexpr std::string_view name = "mul";
-  Param by;
-  Expr body(Expr x) const { return x * by; }
-};
-struct DivScalar {
-  static constexpr std::string_view name = "div";
-  Param by;
-  Expr body(Expr x) const { return x / by; }
-};
-struct DivideScalar {
-  static constexpr std::string_view name = "div";
-  Param what;
-  Expr body(Expr x) const { return what / x; }
 };
 struct Abs {
   static constexpr std::string_view name = "abs";
@@ -118,11 +89,6 @@ struct Pow {
   static constexpr std::string_view name = "pow";
   static Expr body(Expr base, Expr exponent) { return pow(base, exponent); }
 };
-struct PowScalar {
-  static constexpr std::string_view name = "pow";
-  Param exponent;
-  Expr body(Expr base) const { return pow(base, exponent); }
-};
 struct Minimum {
   static constexpr std::string_view name = "minimum";
   static Expr body(Expr a, Expr b) { return min(a, b); }
@@ -130,16 +96,6 @@ struct Minimum {
 struct Maximum {
   static constexpr std::string_view name = "maximum";
   static Expr body(Expr a, Expr b) { return max(a, b); }
-};
-struct MinimumNumber {
-  static constexpr std::string_view name = "minimum";
-  Param of;
-  Expr body(Expr a) const { return min(a, of); }
-};
-struct MaximumNumber {
-  static constexpr std::string_view name = "maximum";
-  Param of;
-  Expr body(Expr a) const { return max(a, of); }
 };
 Expr limited(Expr x, Expr low, Expr high) {
   const Expr raised = select(x < low, low, x);
@@ -172,14 +128,14 @@ AnyTensor operator*(const AnyTensor& a, const AnyTensor& b) { return apply(Mul{}
 AnyTensor operator/(const AnyTensor& a, const AnyTensor& b) { return apply(Div{}, a, b); }
 AnyTensor operator-(const AnyTensor& x) { return apply(Neg{}, x); }
 
-AnyTensor operator+(const AnyTensor& a, Number b) { return apply(AddScalar{{b}}, a); }
-AnyTensor operator-(const AnyTensor& a, Number b) { return apply(SubScalar{{b}}, a); }
-AnyTensor operator*(const AnyTensor& a, Number b) { return apply(MulScalar{{b}}, a); }
-AnyTensor operator/(const AnyTensor& a, Number b) { return apply(DivScalar{{b}}, a); }
+AnyTensor operator+(const AnyTensor& a, Number b) { return apply(BeforeNumber<Add>{{b}}, a); }
+AnyTensor operator-(const AnyTensor& a, Number b) { return apply(BeforeNumber<Sub>{{b}}, a); }
+AnyTensor operator*(const AnyTensor& a, Number b) { return apply(BeforeNumber<Mul>{{b}}, a); }
+AnyTensor operator/(const AnyTensor& a, Number b) { return apply(BeforeNumber<Div>{{b}}, a); }
 AnyTensor operator+(Number a, const AnyTensor& b) { return b + a; }
-AnyTensor operator-(Number a, const AnyTensor& b) { return apply(SubFromScalar{{a}}, b); }
+AnyTensor operator-(Number a, const AnyTensor& b) { return apply(AfterNumber<Sub>{{a}}, b); }
 AnyTensor operator*(Number a, const AnyTensor& b) { return b * a; }
-AnyTensor operator/(Number a, const AnyTensor& b) { return apply(DivideScalar{{a}}, b); }
+AnyTensor operator/(Number a, const AnyTensor& b) { return apply(AfterNumber<Div>{{a}}, b); }
 
 AnyTensor abs(const AnyTensor& x) { return apply(Abs{}, x); }
 AnyTensor exp(const AnyTensor& x) { return apply(Exp{}, x); }
@@ -202,12 +158,14 @@ AnyTensor erf(const AnyTensor& x) { return apply(Erf{}, x); }
 AnyTensor pow(const AnyTensor& base, const AnyTensor& exponent) {
   return apply(Pow{}, base, exponent);
 }
-AnyTensor pow(const AnyTensor& base, Number exponent) { return apply(PowScalar{{exponent}}, base); }
+AnyTensor pow(const AnyTensor& base, Number exponent) {
+  return apply(BeforeNumber<Pow>{{exponent}}, base);
+}
 AnyTensor minimum(const AnyTensor& a, const AnyTensor& b) { return apply(Minimum{}, a, b); }
-AnyTensor minimum(const AnyTensor& a, Number b) { return apply(MinimumNumber{{b}}, a); }
+AnyTensor minimum(const AnyTensor& a, Number b) { return apply(BeforeNumber<Minimum>{{b}}, a); }
 AnyTensor minimum(Number a, const AnyTensor& b) { return minimum(b, a); }
 AnyTensor maximum(const AnyTensor& a, const AnyTensor& b) { return apply(Maximum{}, a, b); }
-AnyTensor maximum(const AnyTensor& a, Number b) { return apply(MaximumNumber{{b}}, a); }
+AnyTensor maximum(const AnyTensor& a, Number b) { return apply(BeforeNumber<Maximum>{{b}}, a); }
 AnyTensor maximum(Number a, const AnyTensor& b) { return maximum(b, a); }
 AnyTensor clamp(const AnyTensor& x, Number low, Number high) {
   return is_float(x.dtype()) ? apply(Clamp{{low}, {high}}, x)

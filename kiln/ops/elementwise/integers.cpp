@@ -1,5 +1,6 @@
 #include "kiln/ops/elementwise/integers.hpp"
 
+#include "kiln/ops/with_number.hpp"
 #include "kiln/tensor/apply.hpp"
 
 namespace kiln {
@@ -37,43 +38,36 @@ struct BitNot {
   static constexpr std::string_view name = "bit_not";
   static Expr body(Expr x) { return ~x; }
 };
-/// The same with a number on the right, or on the left.
-template <class Op>
-struct ByNumber {
-  static constexpr std::string_view name = Op::name;
-  Param b;
-  Expr body(Expr a) const { return Op::body(a, b); }
-};
-template <class Op>
-struct OfNumber {
-  static constexpr std::string_view name = Op::name;
-  Param a;
-  Expr body(Expr b) const { return Op::body(a, b); }
-};
 
 }  // namespace
 
 AnyTensor floor_div(const AnyTensor& a, const AnyTensor& b) { return apply(FloorDiv{}, a, b); }
-AnyTensor floor_div(const AnyTensor& a, Number b) { return apply(ByNumber<FloorDiv>{b}, a); }
-AnyTensor floor_div(Number a, const AnyTensor& b) { return apply(OfNumber<FloorDiv>{a}, b); }
+AnyTensor floor_div(const AnyTensor& a, Number b) { return apply(BeforeNumber<FloorDiv>{{b}}, a); }
+AnyTensor floor_div(Number a, const AnyTensor& b) { return apply(AfterNumber<FloorDiv>{{a}}, b); }
 AnyTensor mod(const AnyTensor& a, const AnyTensor& b) { return apply(Mod{}, a, b); }
-AnyTensor mod(const AnyTensor& a, Number b) { return apply(ByNumber<Mod>{b}, a); }
-AnyTensor mod(Number a, const AnyTensor& b) { return apply(OfNumber<Mod>{a}, b); }
+AnyTensor mod(const AnyTensor& a, Number b) { return apply(BeforeNumber<Mod>{{b}}, a); }
+AnyTensor mod(Number a, const AnyTensor& b) { return apply(AfterNumber<Mod>{{a}}, b); }
 AnyTensor left_shift(const AnyTensor& a, const AnyTensor& b) { return apply(LeftShift{}, a, b); }
-AnyTensor left_shift(const AnyTensor& a, Number b) { return apply(ByNumber<LeftShift>{b}, a); }
-AnyTensor left_shift(Number a, const AnyTensor& b) { return apply(OfNumber<LeftShift>{a}, b); }
+AnyTensor left_shift(const AnyTensor& a, Number b) {
+  return apply(BeforeNumber<LeftShift>{{b}}, a);
+}
+AnyTensor left_shift(Number a, const AnyTensor& b) { return apply(AfterNumber<LeftShift>{{a}}, b); }
 AnyTensor right_shift(const AnyTensor& a, const AnyTensor& b) { return apply(RightShift{}, a, b); }
-AnyTensor right_shift(const AnyTensor& a, Number b) { return apply(ByNumber<RightShift>{b}, a); }
-AnyTensor right_shift(Number a, const AnyTensor& b) { return apply(OfNumber<RightShift>{a}, b); }
+AnyTensor right_shift(const AnyTensor& a, Number b) {
+  return apply(BeforeNumber<RightShift>{{b}}, a);
+}
+AnyTensor right_shift(Number a, const AnyTensor& b) {
+  return apply(AfterNumber<RightShift>{{a}}, b);
+}
 AnyTensor bit_and(const AnyTensor& a, const AnyTensor& b) { return apply(BitAnd{}, a, b); }
-AnyTensor bit_and(const AnyTensor& a, Number b) { return apply(ByNumber<BitAnd>{b}, a); }
-AnyTensor bit_and(Number a, const AnyTensor& b) { return apply(OfNumber<BitAnd>{a}, b); }
+AnyTensor bit_and(const AnyTensor& a, Number b) { return apply(BeforeNumber<BitAnd>{{b}}, a); }
+AnyTensor bit_and(Number a, const AnyTensor& b) { return apply(AfterNumber<BitAnd>{{a}}, b); }
 AnyTensor bit_or(const AnyTensor& a, const AnyTensor& b) { return apply(BitOr{}, a, b); }
-AnyTensor bit_or(const AnyTensor& a, Number b) { return apply(ByNumber<BitOr>{b}, a); }
-AnyTensor bit_or(Number a, const AnyTensor& b) { return apply(OfNumber<BitOr>{a}, b); }
+AnyTensor bit_or(const AnyTensor& a, Number b) { return apply(BeforeNumber<BitOr>{{b}}, a); }
+AnyTensor bit_or(Number a, const AnyTensor& b) { return apply(AfterNumber<BitOr>{{a}}, b); }
 AnyTensor bit_xor(const AnyTensor& a, const AnyTensor& b) { return apply(BitXor{}, a, b); }
-AnyTensor bit_xor(const AnyTensor& a, Number b) { return apply(ByNumber<BitXor>{b}, a); }
-AnyTensor bit_xor(Number a, const AnyTensor& b) { return apply(OfNumber<BitXor>{a}, b); }
+AnyTensor bit_xor(const AnyTensor& a, Number b) { return apply(BeforeNumber<BitXor>{{b}}, a); }
+AnyTensor bit_xor(Number a, const AnyTensor& b) { return apply(AfterNumber<BitXor>{{a}}, b); }
 AnyTensor bit_not(const AnyTensor& x) { return apply(BitNot{}, x); }
 
 }  // namespace kiln
