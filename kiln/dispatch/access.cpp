@@ -1,6 +1,7 @@
 #include "kiln/dispatch/access.hpp"
 
 #include <algorithm>
+#include <bit>
 
 namespace kiln::dispatch {
 namespace {
@@ -20,10 +21,10 @@ Access4 access_of(const CoalescedView& view, std::size_t operand, std::int64_t o
 
 }  // namespace
 
-CoalescedView coalesce(const Shape& shape, std::span<const Layout> operands) {
+CoalescedView coalesce(const Shape& shape, std::span<const Layout> operands, bool by_four) {
   CoalescedView view{CoalescedAxes(operands.size())};
   for (int axis = 0; axis < shape.rank(); ++axis) view.push(shape, axis, operands);
-  if (view.rank > 0 && view.sizes[view.rank - 1] % 4 == 0) view.width = 4;
+  if (by_four && view.rank > 0 && view.sizes[view.rank - 1] % 4 == 0) view.width = 4;
   view.offsets.reserve(operands.size());
   view.access.reserve(operands.size());
   for (std::size_t i = 0; i < operands.size(); ++i) {
@@ -32,6 +33,20 @@ CoalescedView coalesce(const Shape& shape, std::span<const Layout> operands) {
   }
   if (std::ranges::none_of(view.access, has_coordinates)) view.rank = 0;
   return view;
+}
+
+Layout seen_by(const Body& body, std::size_t slot, const Layout& layout, const Shape& shape) {
+  return body.indexed[slot] ? Layout{.shape = shape} : layout.broadcast_to(shape);
+}
+
+KnownPlaces::KnownPlaces(const Body& body, const Shape& shape)
+    : used(body.axes), position(body.position) {
+  for (const std::int64_t size : shape) axes.sizes[axes.rank++] = size;
+  outermost = used == 0 ? axes.rank : static_cast<std::size_t>(std::countr_zero(used));
+}
+
+bool KnownPlaces::by_four() const {
+  return used == 0 || (axes.rank > 0 && axes.sizes[axes.rank - 1] % 4 == 0);
 }
 
 }  // namespace kiln::dispatch

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "kiln/dispatch/coalesced_axes.hpp"
+#include "kiln/scalar/expr.hpp"
 
 namespace kiln::dispatch {
 
@@ -35,6 +36,24 @@ struct CoalescedView : CoalescedAxes {
 };
 
 /// `operands` have the result's shape; those that are written have each position only once.
-CoalescedView coalesce(const Shape& shape, std::span<const Layout> operands);
+/// `by_four` may be false where a thread must not make four results.
+CoalescedView coalesce(const Shape& shape, std::span<const Layout> operands, bool by_four = true);
+
+/// How a body finds input `slot` of layout `layout` over `shape`: its own element for each result,
+/// or, if it is read at positions, its buffer. Throws ShapeError if it does not broadcast.
+Layout seen_by(const Body& body, std::size_t slot, const Layout& layout, const Shape& shape);
+
+/// The places of results that a body knows, see Body::knows_place.
+struct KnownPlaces {
+  CoalescedAxes axes{0};      ///< those of the shape, each for itself
+  std::size_t outermost = 0;  ///< the first axis whose coordinate is needed; the rank if none is
+  std::uint32_t used = 0;     ///< bit a: the coordinate along axis a is
+  bool position = false;
+
+  KnownPlaces() = default;
+  KnownPlaces(const Body& body, const Shape& shape);
+  /// Whether four results from a multiple of four on differ in the last coordinate alone.
+  [[nodiscard]] bool by_four() const;
+};
 
 }  // namespace kiln::dispatch

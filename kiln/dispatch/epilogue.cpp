@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "kiln/dispatch/access.hpp"
 #include "kiln/support/error.hpp"
 
 namespace kiln::dispatch {
@@ -17,9 +18,9 @@ void require_fits(std::string_view op, const FusedEpilogue& epilogue, const Shap
   require("inputs besides the value", epilogue.body->inputs - 1, epilogue.inputs.size());
   require("params", epilogue.body->params, epilogue.params.size());
   require("roots", static_cast<int>(epilogue.body->roots.size()), epilogue.out.size());
-  for (const RawTensor& t : epilogue.inputs) {
+  for (std::size_t i = 0; i < epilogue.inputs.size(); ++i) {
     try {
-      (void)t.layout.broadcast_to(shape);
+      (void)seen_by(*epilogue.body, i + 1, epilogue.inputs[i].layout, shape);
     } catch (const ShapeError& error) {
       throw ShapeError(fmt::format("{}: an input of the epilogue: {}", op, error.what()));
     }

@@ -12,9 +12,10 @@ namespace kiln::dispatch {
 /// to each element before it writes it.
 struct FusedEpilogue {
   BodyPtr body;  ///< of the value, then an element of each of `inputs`; each root is an output
-  std::vector<double> params{};     ///< the body's run-time scalars
-  std::vector<RawTensor> inputs{};  ///< each broadcasts to the result's shape; may be strided
-  std::vector<DType> out;           ///< one for each root; outputs are dense, of the result's shape
+  std::vector<double> params{};  ///< the body's run-time scalars
+  /// Each broadcasts to the result's shape, unless it is read at positions; may be strided.
+  std::vector<RawTensor> inputs{};
+  std::vector<DType> out;  ///< one for each root; outputs are dense, of the result's shape
 };
 
 /// The elementwise operations that were fused into the loads of a kernel's operand. A load computes

@@ -102,7 +102,8 @@ std::vector<RawTensor> Execution::compute_step(const Step& step) {
   const auto made = builder.add(work->body, in, dtypes_of(plan_.source, node.out));
   std::vector<std::int32_t> roots;
   for (const std::size_t i : wanted) roots.push_back(made[i]);
-  const BodyBuilder::Built built = builder.finish(roots);
+  BodyBuilder::Built built = builder.finish(roots);
+  built.body = with_loads(built.body, built.in);
   return dispatch::run_elementwise(plan_.ops[at(step.record)], shared_, built.body.body,
                                    params(built.body), inputs(built.in), work->shape,
                                    dtypes_of(plan_.source, step.out));

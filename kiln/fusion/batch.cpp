@@ -4,6 +4,7 @@
 
 #include "kiln/dispatch/kernel/kernel_op.hpp"
 #include "kiln/dispatch/key.hpp"
+#include "kiln/fusion/passes/rewrite.hpp"
 #include "kiln/scalar/infer.hpp"
 #include "kiln/support/overload.hpp"
 
@@ -36,6 +37,8 @@ class Numbering {
                    [&](const ElementwiseCall& call) {
                      append_bytes(form(), call.body.get());
                      for (const double value : call.params) add_param(value);
+                     append_bytes(form(), call.at_places);
+                     for (const double value : call.numbers) append_bytes(form(), value);
                    },
                    [&](const Reduction& reduction) {
                      append_bytes(form(), reduction.combine);
@@ -129,6 +132,7 @@ class Drawing {
               [&](const LaunchCall&) { return by_itself(i, out); },
           },
           op.record.call);
+      read_in_place(graph_, node);
     } catch (...) {
       node.work = by_itself(i, out);  // it throws again when it runs; a reader gets that error
     }
@@ -138,16 +142,21 @@ class Drawing {
   using Work = decltype(Node::work);
 
   Work elementwise(std::size_t i, const ElementwiseCall& call, Node& node,
-                   const std::vector<TensorSpec>& out) const {
+                   const std::vector<TensorSpec>& out) {
     Elementwise work{{call.body, {}}, out[0].shape};
     std::vector<DType> dtypes;
     for (Use& use : node.in) {
-      use.layout = use.layout.broadcast_to(work.shape);
+      use.indexed = call.at_places;
+      if (!use.indexed) use.layout = use.layout.broadcast_to(work.shape);
       dtypes.push_back(graph_.spec(use.value).dtype);
     }
     const BodyTypes types = infer(batch_.ops[i].record.name, *call.body, dtypes, out[0].dtype);
-    for (std::size_t p = 0; p < types.params.size(); ++p)
-      work.body.params.push_back({batch_.slots[i][p], types.params[p]});
+    for (std::size_t p = 0; p < types.params.size(); ++p) {
+      const std::size_t given = call.params.size();
+      work.body.params.push_back(
+          p < given ? ParamUse{batch_.slots[i][p], types.params[p]}
+                    : ParamUse{--known_numbers_, types.params[p], call.numbers[p - given]});
+    }
     return work;
   }
 
@@ -183,6 +192,7 @@ class Drawing {
   const Batch& batch_;
   Runtime& runtime_;
   Graph graph_;
+  std::int32_t known_numbers_ = -1;  ///< each of them is another param, whatever its value
 };
 
 }  // namespace

@@ -129,7 +129,8 @@ std::vector<RawTensor> Execution::inputs(std::span<const Use> uses) const {
 std::vector<double> Execution::params(const BoundBody& body) const {
   std::vector<double> out;
   out.reserve(body.params.size());
-  for (const ParamUse& param : body.params) out.push_back(batch_.params[at(param.number)]);
+  for (const ParamUse& param : body.params)
+    out.push_back(param.number < 0 ? param.value : batch_.params[at(param.number)]);
   return out;
 }
 
@@ -178,7 +179,7 @@ std::vector<std::int32_t> Execution::reusable_inputs(std::size_t n) const {
     const Layout dense = Layout::dense(spec.shape);
     const auto fits = [&](std::size_t i) {
       const Use& use = node.in[i];
-      return taken[i] == 0 && use.layout == dense &&
+      return taken[i] == 0 && !use.indexed && use.layout == dense &&
              plan_.graph.spec(use.value).dtype == spec.dtype && reads(use.value) == 1 &&
              std::ranges::find(plan_.last_read[n], use.value) != plan_.last_read[n].end() &&
              ours_alone(use.value);
@@ -255,6 +256,7 @@ std::vector<RawTensor> Execution::compute_record(std::int32_t record) {
   return std::visit(
       Overload{
           [&](const ElementwiseCall& call) {
+            if (call.at_places) throw Error("stream: an operation could not be planned");
             return dispatch::run_elementwise(op.name, shared_, call.body, call.params, in,
                                              out[0].shape, dtypes_of(plan_.source, node.out));
           },

@@ -5,6 +5,9 @@
 
 #include <unordered_set>
 
+#include "kiln/fusion/passes/rewrite.hpp"
+#include "kiln/support/overload.hpp"
+
 namespace kiln::fusion {
 namespace {
 
@@ -28,6 +31,20 @@ std::vector<std::vector<std::int32_t>> last_reads(const Graph& graph) {
     if (last[v] < out.size()) out[last[v]].push_back(static_cast<std::int32_t>(v));
   }
   return out;
+}
+
+/// Kernels know buffers, and no indices.
+void read_by_loads(Node& node) {
+  const auto after = [&](NodeEpilogue& epilogue) {
+    if (epilogue.body.body != nullptr)
+      epilogue.body = with_loads(epilogue.body, std::span(node.in).subspan(epilogue.first), 1);
+  };
+  std::visit(Overload{
+                 [&](Elementwise& work) { work.body = with_loads(work.body, node.in); },
+                 [&](Reduce& work) { after(work.epilogue); },
+                 [&](Call& work) { after(work.epilogue); },
+             },
+             node.work);
 }
 
 /// Adds up the memory that belongs to a plan.
@@ -129,6 +146,7 @@ PlanPtr make_plan(Graph source, std::vector<std::string> names, const FusionLimi
   graph = fuse_into_stores(std::move(graph), limits);
   graph = fuse_into_loads(std::move(graph), limits);
   graph = fuse_elementwise(std::move(graph), limits);
+  for (Node& node : graph.nodes) read_by_loads(node);
   for (const Node& node : graph.nodes) plan->names.push_back(name_of(node, plan->ops));
   plan->last_read = last_reads(graph);
   plan->graph = std::move(graph);

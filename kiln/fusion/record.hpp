@@ -19,6 +19,9 @@ namespace kiln {
 struct ElementwiseCall {
   BodyPtr body;
   std::vector<double> params;
+  /// Of an operation that reads its operands at places: none broadcasts to the result.
+  bool at_places = false;
+  std::vector<double> numbers{};  ///< the params after those: what follows from shapes
 };
 
 /// An operation given by its rules: a kernel, several launches, or a view.

@@ -10,7 +10,7 @@ namespace {
 /// Copies all nodes, and gives the new id of each.
 std::vector<std::int32_t> copy_nodes(const ExprGraph& from, ExprGraph& to,
                                      std::span<const std::int32_t> inputs,
-                                     std::span<const int> params) {
+                                     std::span<const int> params, const Places& places) {
   std::vector<std::int32_t> moved;
   moved.reserve(from.nodes().size());
   for (ExprGraph::Node node : from.nodes()) {
@@ -18,6 +18,19 @@ std::vector<std::int32_t> copy_nodes(const ExprGraph& from, ExprGraph& to,
     if (node.op == Opcode::input) {
       moved.push_back(inputs[slot]);
       continue;
+    }
+    if (node.op == Opcode::coordinate && !places.coordinates.empty()) {
+      moved.push_back(places.coordinates[slot]);
+      continue;
+    }
+    if (node.op == Opcode::element && places.element) {
+      const std::int32_t index =
+          node.args[1] < 0 ? -1 : moved[static_cast<std::size_t>(node.args[1])];
+      const std::int32_t made = places.element(from.node(node.args[0]).args[0], index);
+      if (made >= 0) {
+        moved.push_back(made);
+        continue;
+      }
     }
     if (node.op == Opcode::param) {
       node.args[0] = params[slot];
@@ -34,8 +47,8 @@ std::vector<std::int32_t> copy_nodes(const ExprGraph& from, ExprGraph& to,
 }  // namespace
 
 std::vector<std::int32_t> Composer::copy(const Body& body, std::span<const std::int32_t> inputs,
-                                         std::span<const int> params) {
-  const auto moved = copy_nodes(*body.graph, graph_, inputs, params);
+                                         std::span<const int> params, const Places& places) {
+  const auto moved = copy_nodes(*body.graph, graph_, inputs, params, places);
   std::vector<std::int32_t> results;
   results.reserve(body.roots.size());
   for (const std::int32_t root : body.roots)
@@ -46,9 +59,9 @@ std::vector<std::int32_t> Composer::copy(const Body& body, std::span<const std::
 std::vector<std::int32_t> Composer::add(std::string_view op, const Body& body,
                                         std::span<const std::int32_t> inputs,
                                         std::span<const DType> dtypes, std::span<const int> params,
-                                        std::span<const DType> out) {
+                                        std::span<const DType> out, const Places& places) {
   const BodyTypes types = infer(op, body, dtypes, out[0]);
-  std::vector<std::int32_t> results = copy(body, inputs, params);
+  std::vector<std::int32_t> results = copy(body, inputs, params, places);
   for (std::size_t r = 0; r < results.size(); ++r) {
     const auto root = static_cast<std::size_t>(body.roots[r]);
     const bool is_input = body.graph->nodes()[root].op == Opcode::input;

@@ -207,6 +207,8 @@ bool Body::uses(std::size_t root, int slot) const {
   return false;
 }
 
+bool Body::has_index() const { return std::ranges::find(indexed, true) != indexed.end(); }
+
 BodyPtr make_body(const ExprGraph& graph, int inputs, int params,
                   std::span<const std::int32_t> roots) {
   auto body = std::make_shared<Body>();
@@ -217,6 +219,13 @@ BodyPtr make_body(const ExprGraph& graph, int inputs, int params,
   body->inputs = inputs;
   body->params = params;
   body->key = spell(*pruned, inputs, params, body->roots);
+  body->indexed.resize(static_cast<std::size_t>(inputs));
+  for (const ExprGraph::Node& node : pruned->nodes()) {
+    if (node.op == Opcode::coordinate) body->axes |= 1U << static_cast<unsigned>(node.args[0]);
+    if (node.op == Opcode::position) body->position = true;
+    if (node.op == Opcode::element || node.op == Opcode::load)
+      body->indexed[static_cast<std::size_t>(pruned->node(node.args[0]).args[0])] = true;
+  }
   body->graph = std::move(pruned);
 
   return bodies().intern(std::move(body));

@@ -64,6 +64,11 @@ std::string_view describe(Domain domain) {
   return "";
 }
 
+bool is_place(Opcode op) {
+  return op == Opcode::coordinate || op == Opcode::position || op == Opcode::index ||
+         op == Opcode::element || op == Opcode::load;
+}
+
 class Inference {
  public:
   Inference(std::string_view op, const Body& body, DType fallback)
@@ -78,7 +83,8 @@ class Inference {
       const ExprGraph::Node& node = body_.graph->nodes()[i];
       if (node.op == Opcode::input) {
         types_.nodes[i] = inputs[static_cast<std::size_t>(node.args[0])];
-      } else if (node.op == Opcode::param && node.dtype != DType::f32) {
+      } else if ((node.op == Opcode::param || node.op == Opcode::constant) &&
+                 node.dtype != DType::f32) {
         settle(static_cast<std::int32_t>(i), node.dtype);
         types_.nodes[i] = node.dtype;
       } else if (node.op != Opcode::param && node.op != Opcode::constant) {
@@ -107,7 +113,17 @@ class Inference {
     return found;
   }
 
+  /// The dtype of a place, or of what is read there.
+  std::optional<DType> placed(const ExprGraph::Node& node) {
+    if (node.op == Opcode::coordinate) return DType::i32;
+    if (node.op == Opcode::position) return DType::u32;
+    if (node.op != Opcode::index) return types_.nodes[static_cast<std::size_t>(node.args[0])];
+    settle(node.args[0], DType::i32);
+    return DType::i32;
+  }
+
   std::optional<DType> result(const ExprGraph::Node& node) {
+    if (is_place(node.op)) return placed(node);
     const std::size_t first = node.op == Opcode::select ? 1 : 0;
     auto dtype = known(node, first);
     if (!dtype && (gives_bool(node.op) || node.op == Opcode::cast))

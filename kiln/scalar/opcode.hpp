@@ -9,6 +9,8 @@ enum class Opcode : std::uint8_t {
   input,
   param,
   constant,
+  coordinate,  ///< of the element that is computed, along an axis: i32
+  position,    ///< the number of that element in dense order: u32
   neg,
   abs,
   exp,
@@ -65,6 +67,9 @@ enum class Opcode : std::uint8_t {
   logical_and,
   logical_or,
   select,
+  index,    ///< a coordinate, then those of the axes after it: i32
+  element,  ///< an input's element at an index; a coordinate below 0 counts as 0
+  load,     ///< an input's element at a position in its buffer, in elements
 };
 
 }  // namespace kiln

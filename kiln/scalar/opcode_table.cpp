@@ -14,7 +14,9 @@ using In = std::array<double, 3>;
 using Args = std::array<Expr, 3>;
 
 void no_gradient(Args&, const Expr&, const Expr&, Args&) {}
-double leaf(const In&, DType) { throw Error("evaluate: a leaf has no rule"); }
+double leaf(const In&, DType) {
+  throw Error("evaluate: takes functions of elements at their own places");
+}
 
 double truth(bool value) { return value ? 1.0 : 0.0; }
 
@@ -74,6 +76,8 @@ constexpr auto unary_rows = std::to_array<OpcodeRow>({
     {Opcode::input, "input", 0, Domain::any, "", leaf, no_gradient},
     {Opcode::param, "param", 0, Domain::any, "", leaf, no_gradient},
     {Opcode::constant, "constant", 0, Domain::any, "", leaf, no_gradient},
+    {Opcode::coordinate, "coordinate", 0, Domain::any, "", leaf, no_gradient},
+    {Opcode::position, "position", 0, Domain::any, "", leaf, no_gradient},
     {Opcode::neg, "neg", 1, Domain::numeric, "(-$a)", [](const In& x, DType) { return -x[0]; },
      [](Args&, const Expr&, const Expr& g, Args& out) { out[0] = -g; }},
     {Opcode::abs, "abs", 1, Domain::numeric, "abs($a)",
@@ -312,6 +316,9 @@ constexpr auto other_rows = std::to_array<OpcodeRow>({
        out[1] = select(in[0], g, 0);
        out[2] = select(in[0], 0, g);
      }},
+    {Opcode::index, "index", 2, Domain::integer, "", leaf, no_gradient},
+    {Opcode::element, "element", 2, Domain::any, "", leaf, no_gradient},
+    {Opcode::load, "load", 2, Domain::any, "", leaf, no_gradient},
 });
 
 constexpr const OpcodeRow& row_at(std::size_t i) {
@@ -331,7 +338,9 @@ static_assert(in_order(), "the tables' rows stand in the order of the enumeratio
 const OpcodeRow& row(Opcode op) { return row_at(static_cast<std::size_t>(op)); }
 
 std::span<const std::int32_t> operands(const ExprGraph::Node& node) {
-  return std::span(node.args).first(static_cast<std::size_t>(row(node.op).arity));
+  auto count = static_cast<std::size_t>(row(node.op).arity);
+  while (count > 0 && node.args[count - 1] < 0) --count;  // the last index has no next one
+  return std::span(node.args).first(count);
 }
 
 }  // namespace kiln

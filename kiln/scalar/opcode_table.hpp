@@ -27,7 +27,7 @@ struct OpcodeRow {
 
 const OpcodeRow& row(Opcode op);
 
-/// The ids of the node's operands: none for input, param and constant.
+/// The ids of the node's operands: none for those that have only a number.
 std::span<const std::int32_t> operands(const ExprGraph::Node& node);
 
 }  // namespace kiln

@@ -61,6 +61,9 @@ typename Traits<Op>::template Result<AnyTensor> apply_rules(const Op& op, const 
     const Reduction reduction =
         in_rule(Op::name, "reduction", [&] { return op.reduction(in[0].spec()); });
     out = run({Op::name, reduction}, device, specs, rule_of<Op>, in, attributes);
+  } else if constexpr (HasElement<Op>) {
+    out = run({Op::name, element_call(op, spec, specs_of(in))}, device, specs, rule_of<Op>, in,
+              attributes);
   } else if constexpr (is_kernel_op<Op>) {
     const bool own = runs_itself(table_of<Op>, &op, device, in, specs);
     out = own ? run({Op::name, RuleCall{&table_of<Op>, attributes}}, device, specs, rule_of<Op>, in,

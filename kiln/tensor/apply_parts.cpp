@@ -4,7 +4,9 @@
 
 #include "kiln/autodiff/gradients.hpp"
 #include "kiln/dispatch/kernel/languages.hpp"
+#include "kiln/dispatch/words.hpp"
 #include "kiln/fusion/stream.hpp"
+#include "kiln/scalar/infer.hpp"
 #include "kiln/support/error.hpp"
 
 namespace kiln::detail {
@@ -70,6 +72,21 @@ void refuse_fallback(const OpTable& table, const void* op, const Device& device,
 
 void refuse_fallback(std::string_view op, const Device& device) {
   refuse_fallback(dispatch::no_accepted_kernel(op, device.runtime(), launched_by_hand));
+}
+
+ElementwiseCall call_of(std::string_view op, const ElementBody& made, std::vector<double> params,
+                        std::span<const TensorSpec> in, const TensorSpec& out) {
+  std::vector<DType> dtypes;
+  for (const TensorSpec& spec : in) dtypes.push_back(spec.dtype);
+  const BodyTypes types = infer(op, *made.body, dtypes, out.dtype);
+  if (types.roots[0] != out.dtype) {
+    throw DTypeError(
+        fmt::format("{}: the result is {} by the output rule, but rule 'element' gives {}; cast it",
+                    op, to_string(out.dtype), to_string(types.roots[0])));
+  }
+  for (std::size_t i = 0; i < params.size(); ++i)
+    (void)dispatch::word_of(op, params[i], types.params[i]);  // throws if the dtype lacks it
+  return {made.body, std::move(params), true, made.numbers};
 }
 
 void set_from_reference(std::span<const AnyTensor> outs, std::span<const AnyTensor> grads,

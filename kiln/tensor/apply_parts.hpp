@@ -8,6 +8,7 @@
 
 #include "kiln/autodiff/node.hpp"
 #include "kiln/dispatch/kernel/check_results.hpp"
+#include "kiln/scalar/element.hpp"
 
 namespace kiln {
 class Stream;
@@ -28,6 +29,12 @@ bool runs_itself(std::string_view op, const Device& device);
 [[noreturn]] void refuse_fallback(const OpTable& table, const void* op, const Device& device,
                                   std::span<const AnyTensor> in, std::span<const TensorSpec> out);
 [[noreturn]] void refuse_fallback(std::string_view op, const Device& device);
+
+/// The queue's call of what a rule `element` gave, with the values of the operation's Params.
+/// Throws DTypeError that begins with `op` unless it has the result's dtype, or for a Param's value
+/// that the dtype it is used in does not have.
+ElementwiseCall call_of(std::string_view op, const ElementBody& made, std::vector<double> params,
+                        std::span<const TensorSpec> in, const TensorSpec& out);
 
 /// Differentiates `outs`, computed from the leaves `in`, with `grads`, and sets every wanted slot.
 void set_from_reference(std::span<const AnyTensor> outs, std::span<const AnyTensor> grads,

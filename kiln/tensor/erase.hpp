@@ -200,10 +200,28 @@ inline constexpr GradRule rule_of = make_rule<Op>();
 /// memory.
 inline constexpr std::size_t most_known_bodies = 512;
 
+/// What `build` makes: once for each key. There is one table for each type of operation.
+template <class Op, class Build>
+auto known_body(std::string key, const Build& build) {
+  using Made = decltype(build());
+  static std::mutex mutex;
+  static auto& known = *new std::unordered_map<std::string, Made>;
+  {
+    const std::lock_guard lock(mutex);
+    if (const auto at = known.find(key); at != known.end()) return at->second;
+  }
+  Made made = build();  // outside of the lock: it calls the operation's own code
+  const std::lock_guard lock(mutex);
+  if (known.size() >= most_known_bodies) known.clear();
+  return known.try_emplace(std::move(key), std::move(made)).first->second;
+}
+
 /// The body of an elementwise operation: built once for each set of attributes.
 template <class Op>
 BodyPtr body_of(const Op& op) {
-  const auto build = [&] {
+  std::string key;
+  append_key<Op>(&op, key);
+  return known_body<Op>(std::move(key), [&] {
     const KeptForEveryParam kept(Op::name, "body");
     std::vector<const Param*> params;
     collect_params<Op>(&op, params);
@@ -215,19 +233,30 @@ BodyPtr body_of(const Op& op) {
       return graph.place(in_rule(Op::name, "body", [&] { return op.body(in[I]...); }));
     }(std::make_index_sequence<n>{});
     return make_body(graph, static_cast<int>(n), count, std::array{root});
-  };
+  });
+}
+
+/// What the queue calls for an operation with a rule `element`. The rule runs once for each set of
+/// attributes and specs.
+template <HasElement Op>
+ElementwiseCall element_call(const Op& op, const TensorSpec& out,
+                             const std::vector<TensorSpec>& in) {
   std::string key;
   append_key<Op>(&op, key);
-  static std::mutex mutex;
-  static auto& known = *new std::unordered_map<std::string, BodyPtr>;
-  {
-    const std::lock_guard lock(mutex);
-    if (const auto at = known.find(key); at != known.end()) return at->second;
-  }
-  BodyPtr body = build();  // outside of the lock: it calls the operation's own code
-  const std::lock_guard lock(mutex);
-  if (known.size() >= most_known_bodies) known.clear();
-  return known.try_emplace(std::move(key), std::move(body)).first->second;
+  dispatch::append_spec(key, out);
+  for (const TensorSpec& spec : in) dispatch::append_spec(key, spec);
+  const ElementBody made = known_body<Op>(std::move(key), [&] {
+    const KeptForEveryParam kept(Op::name, "element");
+    std::vector<const Param*> params;
+    collect_params<Op>(&op, params);
+    ElementRule rule(Op::name, std::move(params), out, in, input_names<Op>);
+    return [&]<std::size_t... I>(std::index_sequence<I...>) {
+      const At at = rule.at();
+      const std::array<Elements, sizeof...(I)> x{rule.operand(I)...};
+      return rule.finish(in_rule(Op::name, "element", [&] { return op.element(at, x[I]...); }));
+    }(std::make_index_sequence<Traits<Op>::arity>{});
+  });
+  return call_of(Op::name, made, param_values(op), in, out);
 }
 
 }  // namespace kiln::detail

@@ -212,13 +212,15 @@ constexpr bool compute_is_right() {
     constexpr bool once = ways_to_compute<Op> <= 1;
     static_assert(once,
                   "kiln: two rules compute the result, and only one of them would run: keep one of "
-                  "'fuse', 'reduction', 'view', and kernels; of kernels for WebGPU keep "
+                  "'fuse', 'reduction', 'view', 'element', and kernels; of kernels for WebGPU keep "
                   "'webgpu_kernel' or 'webgpu_forward'");
     ok = computed && once;
   } else {
     constexpr bool allocated = is_direct<Op> || !has_compute_rule<Op>;
-    static_assert(allocated,
-                  "kiln: a kernel needs the rule 'output', which says what is allocated for it");
+    static_assert(
+        allocated,
+        "kiln: a kernel needs the rule 'output', which says what is allocated for it, and so "
+        "does a rule 'element'");
     ok = allocated;
   }
   if constexpr (HasKernel<Op> && HasOutput<Op>) {
@@ -239,6 +241,12 @@ constexpr bool compute_is_right() {
   if constexpr (HasForward<Op> && HasOutput<Op>) {
     ok = ok && RuleForward<Op, typename Signature<&Op::webgpu_forward>::Type,
                            typename Required::Forward>::ok;
+  }
+  if constexpr (HasElement<Op> && HasOutput<Op>) {
+    constexpr bool one = Traits<Op>::one_result;
+    static_assert(one, "kiln: rule 'element' makes one tensor; 'output' must return TensorSpec");
+    ok = ok && one &&
+         RuleElement<Op, typename Signature<&Op::element>::Type, typename Required::Element>::ok;
   }
   return ok && one_tensor_rules_are_right<Op>();
 }
@@ -320,7 +328,7 @@ constexpr bool layers_are_right() {
                 "Default<Autodiff> to differentiate the reference");
   static_assert(!cube || has_compute_rule<Op>,
                 "kiln: layer Cube is listed, but there is no rule 'webgpu_kernel', "
-                "'webgpu_forward', 'cpu_kernel', 'reduction' or 'view' (or it is "
+                "'webgpu_forward', 'cpu_kernel', 'reduction', 'view' or 'element' (or it is "
                 "overloaded); add it, or list Default<Cube> to run the reference");
   static_assert(
       !fusion || HasOutput<Op> || HasFuse<Op>,
@@ -339,8 +347,8 @@ constexpr bool layers_are_right() {
                 "remove the rule");
   static_assert(
       cube || !has_compute_rule<Op>,
-      "kiln: there is a rule 'webgpu_kernel', 'webgpu_forward', 'cpu_kernel', 'reduction' or "
-      "'view', "
+      "kiln: there is a rule 'webgpu_kernel', 'webgpu_forward', 'cpu_kernel', 'reduction', 'view' "
+      "or 'element', "
       "but layer Cube is not listed; list it, "
       "or remove the rule");
   static_assert(fusion || !HasOutput<Op>,

@@ -7,7 +7,7 @@ namespace kiln {
 /// Gradients: rules `backward` (or `webgpu_backward`), `save` and struct Saved.
 struct Autodiff {};
 /// Computing: a device runs a kernel as a cube of threads, x by y by z. Rule `webgpu_kernel`,
-/// `webgpu_forward`, `cpu_kernel`, `reduction` or `view`.
+/// `webgpu_forward`, `cpu_kernel`, `reduction`, `view` or `element`.
 struct Cube {};
 /// Shapes that are known before values: rule `output`, or rule `fuse`, which queues by hand. An
 /// operation without either runs at once.

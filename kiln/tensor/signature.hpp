@@ -10,6 +10,7 @@
 #include "kiln/dispatch/host/cpu_kernel.hpp"
 #include "kiln/dispatch/kernel/client.hpp"
 #include "kiln/kernel/launch.hpp"
+#include "kiln/scalar/element.hpp"
 
 namespace kiln {
 class Stream;
@@ -80,6 +81,7 @@ struct Expected<Spec, std::index_sequence<I...>> {
   using Output = Spec(Repeat<const TensorSpec&, I>...);
   using Reference = Result<AnyTensor>(Repeat<const AnyTensor&, I>...);
   using Fuse = Result<AnyTensor>(Stream&, Repeat<const AnyTensor&, I>...);
+  using Element = Expr(const At&, Repeat<const Elements&, I>...);
   using Reduction = kiln::Reduction(const TensorSpec&);
   using View = std::optional<Layout>(const Layout&);
   template <class Launches>
@@ -104,6 +106,14 @@ struct RuleBody {
   static_assert(ok,
                 "kiln: rule 'body' has the wrong type; it must be: Expr body(Expr, ... one per "
                 "input, at least one), static or const");
+};
+template <class Op, class Yours, class Required>
+struct RuleElement {
+  static constexpr bool ok = std::is_same_v<Yours, Required>;
+  static_assert(
+      ok,
+      "kiln: rule 'element' has the wrong type; it must be: Expr element(const At&, const "
+      "Elements&, ... one per input of 'output'), static or const");
 };
 template <class Op, class Yours, class Required>
 struct RuleOutput {

@@ -21,6 +21,8 @@ concept HasLayers = requires { typename Op::layers; };
 template <class Op>
 concept HasBody = requires { &Op::body; };
 template <class Op>
+concept HasElement = requires { &Op::element; };
+template <class Op>
 concept HasOutput = requires { &Op::output; };
 template <class Op>
 concept HasKernel = requires { &Op::webgpu_kernel; };
@@ -46,8 +48,8 @@ template <class Op>
 concept HasReference = requires { &Op::reference; };
 
 template <class Op>
-inline constexpr bool has_compute_rule =
-    HasKernel<Op> || HasForward<Op> || HasCpuKernel<Op> || HasReduction<Op> || HasView<Op>;
+inline constexpr bool has_compute_rule = HasKernel<Op> || HasForward<Op> || HasCpuKernel<Op> ||
+                                         HasReduction<Op> || HasView<Op> || HasElement<Op>;
 /// Whether it runs only on the runtimes for which it has kernels.
 template <class Op>
 inline constexpr bool is_kernel_op = HasKernel<Op> || HasForward<Op> || HasCpuKernel<Op>;
@@ -55,8 +57,8 @@ inline constexpr bool is_kernel_op = HasKernel<Op> || HasForward<Op> || HasCpuKe
 /// runtimes are one way.
 template <class Op>
 inline constexpr int ways_to_compute =
-    int{HasFuse<Op>} + int{HasReduction<Op>} + int{HasView<Op>} + int{HasForward<Op>} +
-    int{HasKernel<Op> || (HasCpuKernel<Op> && !HasForward<Op>)};
+    int{HasFuse<Op>} + int{HasReduction<Op>} + int{HasView<Op>} + int{HasElement<Op>} +
+    int{HasForward<Op>} + int{HasKernel<Op> || (HasCpuKernel<Op> && !HasForward<Op>)};
 template <class Op>
 inline constexpr bool has_gradient_rule = HasBackward<Op> || HasWebgpuBackward<Op>;
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "kiln/dispatch/access.hpp"
 #include "kiln/dispatch/backend.hpp"
 #include "kiln/dispatch/elementwise/split.hpp"
 
@@ -26,7 +27,7 @@ std::vector<RawTensor> run_in_parts(std::string_view op, const std::shared_ptr<R
     std::vector<Layout> layouts;
     for (const std::size_t i : part.inputs) {
       in.push_back(inputs[i]);
-      layouts.push_back(inputs[i].layout.broadcast_to(shape));
+      layouts.push_back(seen_by(*part.body, in.size() - 1, inputs[i].layout, shape));
     }
     for (const std::size_t r : part.results) {
       out.push_back(allocate(op, runtime, {shape, dtypes[r]}));
@@ -64,7 +65,8 @@ std::vector<RawTensor> run_elementwise(std::string_view op, const std::shared_pt
   std::vector<std::int32_t> overwritten_by;
   outputs.reserve(dtypes.size());
   layouts.reserve(inputs.size() + dtypes.size());
-  for (const RawTensor& t : inputs) layouts.push_back(t.layout.broadcast_to(shape));
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    layouts.push_back(seen_by(*body, i, inputs[i].layout, shape));
   for (std::size_t r = 0; r < dtypes.size(); ++r) {
     if (r < in_place.size() && in_place[r] >= 0) {
       const auto input = static_cast<std::size_t>(in_place[r]);

@@ -8,11 +8,12 @@
 
 namespace kiln::dispatch {
 
-/// Computes every root of `body` over inputs that broadcast to `shape`. Result i has dtype
-/// `dtypes[i]`. Inputs may be strided. There is one launch, or several if the adapter binds too few
-/// buffers. `params` are the body's run-time scalars. `runtime` is used if there is no input. If
-/// `in_place[i]` names an input, result i takes its buffer, unless there are several launches; that
-/// input must be dense from its start, of `shape` and `dtypes[i]`, and alone in its buffer.
+/// Computes every root of `body` over inputs that broadcast to `shape`, or that it reads at
+/// positions. Result i has dtype `dtypes[i]`. Inputs may be strided. There is one launch, or
+/// several if the adapter binds too few buffers. `params` are the body's run-time scalars.
+/// `runtime` is used if there is no input. If `in_place[i]` names an input, result i takes its
+/// buffer, unless there are several launches; that input must be dense from its start, of `shape`
+/// and `dtypes[i]`, and alone in its buffer.
 std::vector<RawTensor> run_elementwise(std::string_view op, const std::shared_ptr<Runtime>& runtime,
                                        const BodyPtr& body, std::span<const double> params,
                                        std::span<const RawTensor> inputs, const Shape& shape,

@@ -12,12 +12,13 @@ bool same(const RawTensor& a, const RawTensor& b) {
   return a.buffer == b.buffer && a.dtype == b.dtype && a.layout == b.layout;
 }
 
-/// For each input the number of the first input that is the same tensor.
-std::vector<std::size_t> firsts(std::span<const RawTensor> inputs) {
+/// For each input the number of the first input that is the same tensor, read in the same way.
+std::vector<std::size_t> firsts(const Body& body, std::span<const RawTensor> inputs) {
   std::vector<std::size_t> out;
-  for (const RawTensor& t : inputs) {
-    const auto first = std::ranges::find_if(inputs, [&](const RawTensor& u) { return same(t, u); });
-    out.push_back(static_cast<std::size_t>(first - inputs.begin()));
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    std::size_t first = 0;
+    while (!same(inputs[i], inputs[first]) || body.indexed[i] != body.indexed[first]) ++first;
+    out.push_back(first);
   }
   return out;
 }
@@ -43,7 +44,7 @@ BodyPtr body_of(const Body& whole, std::span<const std::size_t> first, const Bod
 
 std::vector<BodyPart> split(const BodyPtr& body, std::span<const RawTensor> inputs,
                             std::size_t most) {
-  const std::vector<std::size_t> first = firsts(inputs);
+  const std::vector<std::size_t> first = firsts(*body, inputs);
   std::vector<BodyPart> parts;
   for (std::size_t r = 0; r < body->roots.size(); ++r) {
     std::vector<std::size_t> used;

@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "kiln/dispatch/access.hpp"
+
 namespace kiln::dispatch::host {
 
 ResultStore::ResultStore(cpu::CpuRuntime& runtime, std::string_view op,
@@ -10,7 +12,8 @@ ResultStore::ResultStore(cpu::CpuRuntime& runtime, std::string_view op,
     : size_(size_of(value.dtype)), plain_(runtime.data_of(op, results[0].buffer)) {
   if (epilogue == nullptr) return;
   std::vector<Layout> layouts;
-  for (const RawTensor& t : epilogue->inputs) layouts.push_back(t.layout.broadcast_to(value.shape));
+  for (const RawTensor& t : epilogue->inputs)
+    layouts.push_back(seen_by(*epilogue->body, layouts.size() + 1, t.layout, value.shape));
   for (const RawTensor& t : results) layouts.push_back(t.layout);
   program_.emplace(runtime,
                    ElementwiseWork{op, epilogue->body, epilogue->params, epilogue->inputs, results,

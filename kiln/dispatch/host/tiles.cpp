@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kiln/dispatch/host/places.hpp"
 #include "kiln/dispatch/kernel_cache.hpp"
 #include "kiln/dispatch/words.hpp"
 #include "kiln/kernel/launch.hpp"
@@ -183,7 +184,9 @@ std::vector<std::uint32_t> param_words(std::string_view op, std::span<const doub
 const Tape& tape_of(const PreparedTape& prepared) { return prepared.tape; }
 
 TileProgram::TileProgram(cpu::CpuRuntime& runtime, const ElementwiseWork& work, const DType* value)
-    : axes_(work.layouts.size()), value_bytes_(value == nullptr ? 0 : size_of(*value)) {
+    : axes_(work.layouts.size()),
+      shape_(work.shape),
+      value_bytes_(value == nullptr ? 0 : size_of(*value)) {
   for (int axis = 0; axis < work.shape.rank(); ++axis) axes_.push(work.shape, axis, work.layouts);
   std::vector<DType> dtypes;
   if (value != nullptr) dtypes.push_back(*value);
@@ -205,9 +208,12 @@ TileProgram::TileProgram(cpu::CpuRuntime& runtime, const ElementwiseWork& work, 
 
 TileProgram::State::State(const TileProgram& program)
     : tape(program.prepared_->tape, program.params_),
-      buffers((program.inputs_.size() + program.results_.size()) * Tape::tile),
-      args(program.inputs_.size() + 1),
+      buffers((program.inputs_.size() + program.places().size() + program.results_.size()) *
+              Tape::tile),
+      args(program.inputs_.size() + program.places().size() + 1),
       results(program.results_.size()) {}
+
+std::span<const int> TileProgram::places() const { return prepared_->tape.places(); }
 
 void TileProgram::run(State& state, std::int64_t first, std::size_t n, const void* value) const {
   std::uint32_t* buffer = state.buffers.data();
@@ -215,6 +221,10 @@ void TileProgram::run(State& state, std::int64_t first, std::size_t n, const voi
   if (value_bytes_ != 0) state.args[arg++] = {value, false};
   for (const TileReader& input : inputs_) {
     state.args[arg++] = input.read(0, first, n, buffer);
+    buffer += Tape::tile;
+  }
+  for (const int axis : places()) {
+    state.args[arg++] = place_tile(shape_, axis, first, n, buffer);
     buffer += Tape::tile;
   }
   for (std::size_t r = 0; r < results_.size(); ++r) {
@@ -230,13 +240,24 @@ void TileProgram::run(State& state, std::int64_t first, std::size_t n, const voi
 
 void TileProgram::run(State& state, const TileReader::Block& block) const {
   std::uint32_t* buffer = state.buffers.data();
-  for (std::size_t i = 0; i < inputs_.size(); ++i, buffer += Tape::tile)
-    state.args[i] = inputs_[i].read(block, buffer);
+  std::size_t arg = 0;
+  for (const TileReader& input : inputs_) {
+    state.args[arg++] = input.read(block, buffer);
+    buffer += Tape::tile;
+  }
+  for (const int axis : places()) {
+    for (std::size_t row = 0; row < block.rows; ++row) {
+      const std::int64_t first = block.first + static_cast<std::int64_t>(row) * block.pitch;
+      fill_place(shape_, axis, first, block.cols, buffer + row * block.cols);
+    }
+    state.args[arg++] = {buffer, false};
+    buffer += Tape::tile;
+  }
   for (void*& result : state.results) {
     result = buffer;
     buffer += Tape::tile;
   }
-  prepared_->tape.run(state.tape, std::span(state.args).first(inputs_.size()), state.results,
+  prepared_->tape.run(state.tape, std::span(state.args).first(arg), state.results,
                       block.rows * block.cols);
   for (std::size_t r = 0; r < results_.size(); ++r) results_[r].write(block, state.results[r]);
 }

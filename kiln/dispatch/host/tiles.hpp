@@ -129,7 +129,7 @@ class TileProgram {
   struct State {
     explicit State(const TileProgram& program);
     Tape::State tape;
-    std::vector<std::uint32_t> buffers;  ///< a tile for each input, then for each result
+    std::vector<std::uint32_t> buffers;  ///< a tile for each input, place and result
     std::vector<TileArg> args;
     std::vector<void*> results;
   };
@@ -146,7 +146,10 @@ class TileProgram {
   /// The fewest tiles for which a thread is worthwhile.
   [[nodiscard]] std::int64_t grain() const;
 
+  [[nodiscard]] std::span<const int> places() const;
+
   CoalescedAxes axes_;
+  Shape shape_;
   std::shared_ptr<const PreparedTape> prepared_;
   std::vector<std::uint32_t> params_;
   std::vector<TileReader> inputs_;

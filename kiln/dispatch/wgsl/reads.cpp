@@ -15,10 +15,17 @@ CoalescedView broadcast(const Shape& shape, std::span<const Layout> operands) {
 }  // namespace
 
 Reads::Reads(std::string_view prefix, const Shape& shape, std::span<const Layout> operands)
-    : Reads(prefix, broadcast(shape, operands)) {}
+    : Reads(prefix, broadcast(shape, operands), {}) {}
 
-Reads::Reads(std::string_view prefix, CoalescedView view)
-    : prefix_(prefix), view_(std::move(view)) {
+Reads::Reads(std::string_view prefix, const Shape& shape, std::span<const Layout> operands,
+             const KnownPlaces& places)
+    : Reads(prefix, coalesce(shape, operands, places.by_four()), places) {}
+
+Reads::Reads(std::string_view prefix, CoalescedView view, const KnownPlaces& places)
+    : prefix_(prefix),
+      view_(std::move(view)),
+      places_(places),
+      places_prefix_(fmt::format("{}g", prefix)) {
   const auto needed = [&](std::size_t axis) {
     for (std::size_t i = 0; i < size(); ++i) {
       if (steps(i, axis)) return true;
@@ -39,10 +46,14 @@ void Reads::append_key(std::string& key) const {
     append_bytes(key, view_.access[i]);
     for (std::size_t axis = 0; axis < view_.rank; ++axis) append_bytes(key, steps(i, axis));
   }
+  append_bytes(key, places_.used);
+  append_bytes(key, places_.axes.rank);
 }
 
 std::string Reads::coordinates() const {
-  return wgsl::coordinates("index", prefix_, view_.rank, outermost_);
+  const std::string text = wgsl::coordinates("index", prefix_, view_.rank, outermost_);
+  if (places_.used == 0) return text;
+  return text + wgsl::coordinates("index", places_prefix_, places_.axes.rank, places_.outermost);
 }
 
 std::string Reads::position(std::size_t i, int lane, std::string_view index) const {

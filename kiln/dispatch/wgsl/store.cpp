@@ -15,8 +15,9 @@ namespace {
 Reads reads_of(const FusedEpilogue& epilogue, const Shape& shape) {
   std::vector<Layout> layouts;
   layouts.reserve(epilogue.inputs.size());
-  for (const RawTensor& t : epilogue.inputs) layouts.push_back(t.layout);
-  return {"kiln_f_", shape, layouts};
+  for (const RawTensor& t : epilogue.inputs)
+    layouts.push_back(seen_by(*epilogue.body, layouts.size() + 1, t.layout, shape));
+  return {"kiln_f_", shape, layouts, KnownPlaces(*epilogue.body, shape)};
 }
 
 /// fused(own(value, operands...), inputs...). The result of the own epilogue is rounded to

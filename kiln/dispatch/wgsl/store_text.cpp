@@ -56,11 +56,15 @@ class Writer {
     if (store_.value) inputs.push_back(*store_.value);
     for (const StoredArray& array : store_.operands) inputs.push_back(array.dtype);
     std::vector<std::string> names;
-    std::string parameters;
+    std::vector<std::string> parameters;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
-      names.push_back(fmt::format("v{}", i));
-      parameters += fmt::format("{}v{}: {}", i == 0 ? "" : ", ", i, wgsl_compute_type(inputs[i]));
+      const bool indexed = store_.body.indexed[i];
+      names.push_back(indexed ? store_.operands[i - first_operand()].name : fmt::format("v{}", i));
+      if (!indexed) parameters.push_back(fmt::format("v{}: {}", i, wgsl_compute_type(inputs[i])));
     }
+    each_place(0, "", [&](const std::string& name, std::string_view type, const std::string&) {
+      parameters.push_back(fmt::format("{}: {}", name, type));
+    });
     const WgslBody printed =
         print_wgsl(store_.op, store_.body, store_.types, names, store_.param_prefix, "t");
     helpers_.insert(printed.helpers.begin(), printed.helpers.end());
@@ -75,7 +79,15 @@ class Writer {
     return fmt::format(
         "struct KilnResults {{ {}}}\n"
         "fn kiln_compute({}) -> KilnResults {{\n{}  return KilnResults({});\n}}\n",
-        fields, parameters, printed.statements, results);
+        fields, fmt::join(parameters, ", "), printed.statements, results);
+  }
+
+  /// The number of the first operand among the body's inputs.
+  std::size_t first_operand() const { return store_.value ? 1 : 0; }
+
+  template <class F>
+  void each_place(int lane, std::string_view index, F f) const {
+    for (const Reads* reads : store_.reads) reads->each_place(lane, index, f);
   }
 
   std::string coordinates() const {
@@ -114,12 +126,17 @@ class Writer {
     std::vector<std::string> all;
     if (store_.value) all.push_back(as_stored(value));
     each_operand([&](std::size_t i, const Reads& reads, std::size_t j) {
+      if (store_.body.indexed[i + first_operand()]) return;
       const StoredArray& array = store_.operands[i];
       const std::string stored = quads && is_quad(i, reads, j)
                                      ? fmt::format("q{}{}[{}]", i, suffix(step), lane)
                                      : element_of(array, reads.position(j, lane, index_of(step)));
       all.push_back(wgsl_load(array.dtype, stored));
     });
+    each_place(lane, index_of(step),
+               [&](const std::string&, std::string_view, std::string value_there) {
+                 all.push_back(std::move(value_there));
+               });
     return fmt::format("{}", fmt::join(all, ", "));
   }
 

@@ -37,7 +37,10 @@ class IntoElementwise : Pass {
   bool merge(std::int32_t producer, std::int32_t consumer) {
     const Node& p = node(producer);
     const Node& c = node(consumer);
-    const Shape& shape = std::get<Elementwise>(c.work).shape;
+    const auto& from = std::get<Elementwise>(p.work);
+    // What knows the places of its elements keeps its shape.
+    const bool kept = from.body.body->knows_place();
+    const Shape shape = kept ? from.shape : std::get<Elementwise>(c.work).shape;
     BodyBuilder builder(graph);
     std::vector<std::int32_t> p_in;
     for (const Use& use : p.in) {
@@ -45,8 +48,7 @@ class IntoElementwise : Pass {
       if (!in) return false;
       p_in.push_back(*in);
     }
-    const auto p_out =
-        builder.add(std::get<Elementwise>(p.work).body, p_in, dtypes_of(graph, p.out));
+    const auto p_out = builder.add(from.body, p_in, dtypes_of(graph, p.out));
     auto both = join(graph, links, builder, producer, p_out, consumer, shape);
     if (!both) return false;
     BodyBuilder::Built built = builder.finish(both->roots);

@@ -71,12 +71,16 @@ class IntoLoads : Pass {
     Node out = node(reader);
     out.records = joined(node(producer).records, out.records);
     if (auto* work = std::get_if<Elementwise>(&out.work)) {
-      auto built = computing(out.in, producer, value, work->body, dtypes_of(graph, out.out));
+      auto built =
+          computing(out.in, producer, value, work->body, dtypes_of(graph, out.out), work->shape);
       if (!built) return std::nullopt;
       work->body = std::move(built->body);
       out.in = std::move(built->in);
       return within(limits, out, work->body) ? std::optional(std::move(out)) : std::nullopt;
     }
+    // The loads of kernels and reductions do not know the places of elements.
+    const Body& made = *std::get<Elementwise>(node(producer).work).body.body;
+    if (made.knows_place() || made.has_index()) return std::nullopt;
     if (std::holds_alternative<Call>(out.work))
       return into_kernel(std::move(out), node(producer), value);
     auto* work = std::get_if<Reduce>(&out.work);
@@ -85,7 +89,8 @@ class IntoLoads : Pass {
     const std::vector<Use> after(out.in.begin() + static_cast<std::ptrdiff_t>(first), out.in.end());
     if (std::ranges::find(after, value, &Use::value) != after.end()) return std::nullopt;
     out.in.resize(first);
-    auto built = computing(out.in, producer, value, work->before, std::vector{work->dtype});
+    auto built =
+        computing(out.in, producer, value, work->before, std::vector{work->dtype}, work->shape);
     if (!built) return std::nullopt;
     work->before = std::move(built->body);
     out.in = std::move(built->in);
@@ -162,15 +167,15 @@ class IntoLoads : Pass {
     return cheap ? std::optional(std::move(built)) : std::nullopt;
   }
 
-  /// `body` over `in`, in which reads of `value` are replaced by what makes it. A null body stands
-  /// for its one input.
+  /// `body` over `in` and `shape`, in which reads of `value` are replaced by what makes it. A null
+  /// body stands for its one input.
   std::optional<BodyBuilder::Built> computing(const std::vector<Use>& in, std::int32_t producer,
                                               std::int32_t value, const BoundBody& body,
-                                              const std::vector<DType>& out) {
+                                              const std::vector<DType>& out, const Shape& shape) {
     BodyBuilder builder(graph);
     std::vector<std::int32_t> arguments;
     for (const Use& use : in) {
-      if (use.value != value) {
+      if (use.value != value || use.indexed) {
         arguments.push_back(builder.input(use));
         continue;
       }
@@ -178,22 +183,65 @@ class IntoLoads : Pass {
       if (!made) return std::nullopt;
       arguments.push_back(*made);
     }
-    return builder.finish(body.body == nullptr ? arguments : builder.add(body, arguments, out));
+    if (body.body == nullptr) return builder.finish(arguments);
+    bool fits = true;
+    std::int64_t computed = 0;
+    const auto element = [&](int slot, std::int32_t index) -> std::int32_t {
+      const Use& use = in[at(slot)];
+      if (use.value != value || !fits) return -1;
+      computed += shape.elements();
+      const auto made = affordable(node(producer), computed)
+                            ? at_index(builder, node(producer), value, use.layout, index, shape)
+                            : std::nullopt;
+      fits = made.has_value();
+      return made.value_or(-1);
+    };
+    const auto roots = builder.add(body, arguments, out, {.coordinates = {}, .element = element});
+    if (!fits) return std::nullopt;
+    return builder.finish(roots);
+  }
+
+  /// Whether the producer's elements may be computed so often.
+  static bool affordable(const Node& producer, std::int64_t times) {
+    const auto& work = std::get<Elementwise>(producer.work);
+    const int size = static_cast<int>(work.body.body->graph->nodes().size());
+    return times <= work.shape.elements() || size <= cheap_nodes || times <= few_elements;
+  }
+
+  /// The element of `value`, seen through `view`, at an index. It is computed there, from elements
+  /// of the producer's inputs that are found in the same way.
+  std::optional<std::int32_t> at_index(BodyBuilder& builder, const Node& producer,
+                                       std::int32_t value, const Layout& view, std::int32_t index,
+                                       const Shape& shape) {
+    const auto& work = std::get<Elementwise>(producer.work);
+    const Body& body = *work.body.body;
+    const bool whole = view == Layout::dense(work.shape);
+    if (body.position || (body.knows_place() && !whole)) return std::nullopt;
+    std::vector<std::int32_t> arguments;
+    for (const Use& use : producer.in) {
+      const auto seen = use.indexed ? use.layout : seen_through(use.layout, view);
+      if (!seen) return std::nullopt;
+      arguments.push_back(use.indexed ? builder.input(use)
+                                      : builder.element({use.value, *seen, true}, index, shape));
+    }
+    const auto coordinates = builder.coordinates(index);
+    const auto results = builder.add(work.body, arguments, dtypes_of(graph, producer.out),
+                                     {.coordinates = coordinates, .element = {}});
+    return results[at(
+        static_cast<std::int32_t>(std::ranges::find(producer.out, value) - producer.out.begin()))];
   }
 
   /// `value` seen through `view`, computed in the builder's body.
   std::optional<std::int32_t> inside(BodyBuilder& builder, const Node& producer, std::int32_t value,
                                      const Layout& view) {
     const auto& work = std::get<Elementwise>(producer.work);
-    const int size = static_cast<int>(work.body.body->graph->nodes().size());
-    const std::int64_t elements = view.shape.elements();
-    if (elements > work.shape.elements() && size > cheap_nodes && elements > few_elements)
-      return std::nullopt;
+    if (!affordable(producer, view.shape.elements())) return std::nullopt;
+    if (work.body.body->knows_place() && view != Layout::dense(work.shape)) return std::nullopt;
     std::vector<std::int32_t> arguments;
     for (const Use& use : producer.in) {
-      const auto seen = seen_through(use.layout, view);
+      const auto seen = use.indexed ? use.layout : seen_through(use.layout, view);
       if (!seen) return std::nullopt;
-      arguments.push_back(builder.input({use.value, *seen}));
+      arguments.push_back(builder.input({use.value, *seen, use.indexed}));
     }
     const auto results = builder.add(work.body, arguments, dtypes_of(graph, producer.out));
     return results[static_cast<std::size_t>(std::ranges::find(producer.out, value) -

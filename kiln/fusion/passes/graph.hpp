@@ -23,13 +23,16 @@ inline std::size_t at(std::int32_t number) { return static_cast<std::size_t>(num
 struct Use {
   std::int32_t value = -1;
   Layout layout;
+  bool indexed = false;  ///< at computed places: the layout has the operand's own shape
   bool operator==(const Use&) const = default;
 };
 
-/// A run-time scalar of a body: its number in the drain's list, and the dtype it is used in.
+/// A run-time scalar of a body: its number in the drain's list, and the dtype it is used in. A
+/// negative number means that the plan knows the value, which follows from shapes.
 struct ParamUse {
   std::int32_t number = -1;
   DType dtype = DType::f32;
+  double value = 0;  ///< where the plan knows it
   bool operator==(const ParamUse&) const = default;
 };
 
@@ -39,7 +42,8 @@ struct BoundBody {
   std::vector<ParamUse> params;
 };
 
-/// Computes every root over `shape`. There is one input for each slot, of that shape.
+/// Computes every root over `shape`. There is one input for each slot, of that shape unless it is
+/// indexed.
 struct Elementwise {
   BoundBody body;
   Shape shape;

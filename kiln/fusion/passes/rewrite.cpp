@@ -58,7 +58,7 @@ std::optional<Layout> seen_through(const Layout& inner, const Layout& view) {
 }
 
 bool reads_in_order(const Graph& graph, const Use& use) {
-  return use.layout.offset == 0 && use.layout.is_dense() &&
+  return !use.indexed && use.layout.offset == 0 && use.layout.is_dense() &&
          use.layout.shape.elements() == graph.spec(use.value).shape.elements();
 }
 
@@ -181,7 +181,7 @@ std::int32_t BodyBuilder::input(const Use& use) {
 }
 
 std::optional<std::int32_t> BodyBuilder::input(const Use& use, const Shape& shape) {
-  if (use.layout.shape == shape) return input(use);
+  if (use.indexed || use.layout.shape == shape) return input(use);
   const auto reshaped = use.layout.reshape(shape);
   if (!reshaped) return std::nullopt;
   return input(Use{use.value, *reshaped});
@@ -193,7 +193,7 @@ DType BodyBuilder::dtype_of(std::int32_t node) const {
 }
 
 std::vector<std::int32_t> BodyBuilder::add(const BoundBody& body, std::span<const std::int32_t> in,
-                                           std::span<const DType> out) {
+                                           std::span<const DType> out, const Places& places) {
   std::vector<DType> dtypes;
   for (const std::int32_t node : in) dtypes.push_back(dtype_of(node));
   std::vector<int> slots;
@@ -202,7 +202,7 @@ std::vector<std::int32_t> BodyBuilder::add(const BoundBody& body, std::span<cons
     if (known == params_.end()) known = params_.insert(params_.end(), param);
     slots.push_back(static_cast<int>(known - params_.begin()));
   }
-  auto results = composer_.add("fused", *body.body, in, dtypes, slots, out);
+  auto results = composer_.add("fused", *body.body, in, dtypes, slots, out, places);
   for (std::size_t r = 0; r < results.size(); ++r) dtypes_.emplace_back(results[r], out[r]);
   return results;
 }
@@ -252,6 +252,8 @@ std::optional<Joined> join(const Graph& graph, const Links& links, BodyBuilder& 
                            std::int32_t consumer, const Shape& shape) {
   const Node& p = graph.nodes[at(producer)];
   const Node& c = graph.nodes[at(consumer)];
+  const auto& work = std::get<Elementwise>(c.work);
+  if (work.body.body->knows_place() && work.shape != shape) return std::nullopt;
   std::vector<std::int32_t> in;
   for (const Use& use : c.in) {
     const auto from = std::ranges::find(p.out, use.value);
@@ -262,7 +264,7 @@ std::optional<Joined> join(const Graph& graph, const Links& links, BodyBuilder& 
     if (!argument) return std::nullopt;
     in.push_back(*argument);
   }
-  const auto results = builder.add(std::get<Elementwise>(c.work).body, in, dtypes_of(graph, c.out));
+  const auto results = builder.add(work.body, in, dtypes_of(graph, c.out));
   Joined joined;
   const std::array inside{producer, consumer};
   const auto keep_needed = [&](const Node& from, std::span<const std::int32_t> nodes) {

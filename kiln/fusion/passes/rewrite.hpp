@@ -70,11 +70,16 @@ class BodyBuilder {
   std::int32_t input(const Use& use);
   /// The same under another shape with as many elements. Nothing if that needs a copy.
   std::optional<std::int32_t> input(const Use& use, const Shape& shape);
+  /// The element of `use`, which is indexed, at `index`, a node: an input that is read in place if
+  /// strides over `shape` can say where the elements are.
+  std::int32_t element(const Use& use, std::int32_t index, const Shape& shape);
+  /// The coordinates of an index.
+  [[nodiscard]] std::vector<std::int32_t> coordinates(std::int32_t index) const;
   /// An input of dtype `dtype` that reads nothing: slot 0 of an epilogue. It must come first.
   std::int32_t value(DType dtype);
   /// Copies a body in. Its input i becomes `in[i]`. Its results have the dtypes `out`.
   std::vector<std::int32_t> add(const BoundBody& body, std::span<const std::int32_t> in,
-                                std::span<const DType> out);
+                                std::span<const DType> out, const Places& places = {});
 
   /// The body of these results. Inputs that none of them needs are dropped.
   struct Built {
@@ -87,7 +92,8 @@ class BodyBuilder {
 
  private:
   [[nodiscard]] DType dtype_of(std::int32_t node) const;
-  std::int32_t slot_of(const ParamUse& param);
+  [[nodiscard]] std::optional<Layout> strided(const Layout& layout, std::int32_t index,
+                                              const Shape& shape) const;
 
   const Graph& graph_;
   Composer composer_;
@@ -124,6 +130,12 @@ bool may_bind(const Graph& graph, const Links& links, const FusionLimits& limits
 bool within(const FusionLimits& limits, const BoundBody& body);
 /// Whether `node` may bind its operands, too.
 bool within(const FusionLimits& limits, const Node& node, const BoundBody& body);
+
+/// Reads in place what an elementwise node reads at places that strides can express.
+void read_in_place(const Graph& graph, Node& node);
+/// The body with its indexed reads as loads from buffers, `uses` being those of its inputs. `lead`:
+/// how many inputs come before them.
+BoundBody with_loads(const BoundBody& body, std::span<const Use> uses, int lead = 0);
 
 /// Drops nodes whose results nobody needs, and sorts the others: producers before consumers,
 /// otherwise by their last records.

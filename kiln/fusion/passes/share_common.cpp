@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <map>
 
 #include "kiln/dispatch/key.hpp"
@@ -15,7 +16,10 @@ std::string spell(const Graph& graph, const Node& node) {
   std::string key;
   if (const auto* elementwise = std::get_if<Elementwise>(&node.work)) {
     append_bytes(key, elementwise->body.body.get());
-    for (const ParamUse& param : elementwise->body.params) append_bytes(key, param.number);
+    for (const ParamUse& param : elementwise->body.params) {
+      append_bytes(key, std::max(param.number, -1));
+      append_bytes(key, param.value);
+    }
   } else if (const auto* reduce = std::get_if<Reduce>(&node.work)) {
     append_bytes(key, reduce->reduction.combine);
     append_bytes(key, reduce->reduction.axes.to_ulong());

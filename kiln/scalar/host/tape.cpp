@@ -41,7 +41,7 @@ class Tape::Builder {
     tape_.params_ = static_cast<std::size_t>(body_.params);
     tape_.words_ = tape_.params_;  // first; then constants and what follows from them
     for (std::size_t i = 0; i < nodes.size(); ++i) {
-      if (types_.nodes[i]) values_[i] = value(nodes[i], *types_.nodes[i]);
+      if (types_.nodes[i] && !is_array(nodes[i])) values_[i] = value(nodes[i], *types_.nodes[i]);
     }
     std::vector<Ref> roots;
     for (std::size_t r = 0; r < results.size(); ++r) {
@@ -68,6 +68,27 @@ class Tape::Builder {
     return ref;
   }
 
+  /// Whether it stands for an input that is read at positions, or for an index that is not read.
+  [[nodiscard]] bool is_array(const ExprGraph::Node& node) const {
+    if (node.op == Opcode::index) return true;
+    return node.op == Opcode::input && body_.indexed[static_cast<std::size_t>(node.args[0])];
+  }
+
+  /// The input that has those coordinates.
+  Ref place(int axis) {
+    const auto known = std::ranges::find(tape_.places_, axis);
+    const auto number = static_cast<std::size_t>(known - tape_.places_.begin());
+    if (known == tape_.places_.end()) tape_.places_.push_back(axis);
+    return at(Place::input, inputs_.size() + number);
+  }
+
+  Ref load(const ExprGraph::Node& node) {
+    const auto slot = static_cast<std::size_t>(body_.graph->node(node.args[0]).args[0]);
+    const std::array<Ref, 3> from{at(Place::input, slot), operand(node.args[1], DType::u32)};
+    const bool half = inputs_[slot] == DType::f16;
+    return step(half ? tile_kernels().gather_f16 : tile_kernels().gather, from);
+  }
+
   Ref new_word() { return at(Place::word, tape_.words_++); }
 
   /// The value of the node. If only literals and params decide, it has the dtype of its user.
@@ -82,6 +103,10 @@ class Tape::Builder {
   Ref value(const ExprGraph::Node& node, DType dtype) {
     if (node.op == Opcode::input) return input(static_cast<std::size_t>(node.args[0]));
     if (node.op == Opcode::param) return at(Place::word, static_cast<std::size_t>(node.args[0]));
+    if (node.op == Opcode::constant) return constant(node.value, lane_of(dtype));
+    if (node.op == Opcode::coordinate) return place(node.args[0]);
+    if (node.op == Opcode::position) return place(-1);
+    if (node.op == Opcode::load) return load(node);
     const DType otherwise = node.op == Opcode::cast || dtype == DType::boolean ? DType::f32 : dtype;
     const DType meet = operand_dtype(node, types_, otherwise);
     if (node.op == Opcode::cast) return cast(operand(node.args[0], meet), meet, node.dtype);

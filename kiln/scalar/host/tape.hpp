@@ -43,11 +43,15 @@ class Tape {
     std::vector<std::uint32_t> tiles_;
   };
 
-  /// Computes `n` elements of every result, at most a tile, from `n` elements of every input. A
+  /// Computes `n` elements of every result, at most a tile, from `n` elements of every input. One
+  /// that is read at positions is given where its buffer begins. After the inputs come places(). A
   /// result may share memory with an input.
   void run(State& state, std::span<const TileArg> inputs, std::span<void* const> results,
            std::size_t n) const;
 
+  /// The coordinates that run() takes after the body's inputs, one i32 for each element: their
+  /// axes; -1 stands for the position, a u32.
+  [[nodiscard]] const std::vector<int>& places() const { return places_; }
   /// How many tile kernels run for one tile.
   [[nodiscard]] std::size_t length() const { return tile_steps_.size(); }
 
@@ -66,6 +70,7 @@ class Tape {
   class Builder;
 
   std::vector<std::uint32_t> constants_;
+  std::vector<int> places_;
   std::size_t params_ = 0;
   std::size_t words_ = 0;
   std::size_t temps_ = 0;

@@ -213,6 +213,31 @@ void copy_f16(const TileArg* from, void* to, std::size_t n) {
   std::memcpy(to, from[0].data, n * sizeof(hwy::float16_t));
 }
 
+void gather(const TileArg* from, void* to, std::size_t n) {
+  const U* array = elements<U>(from[0]);
+  const U* at = elements<U>(from[1]);
+  const std::size_t step = from[1].uniform ? 0 : 1;
+  U* out = static_cast<U*>(to);
+  for (std::size_t i = 0; i < n; ++i) out[i] = array[at[i * step]];
+}
+
+void gather_f16(const TileArg* from, void* to, std::size_t n) {
+  const DF d;
+  const Half half;
+  const auto* array = elements<hwy::float16_t>(from[0]);
+  const U* at = elements<U>(from[1]);
+  const std::size_t step = from[1].uniform ? 0 : 1;
+  auto* out = static_cast<float*>(to);
+  HWY_ALIGN hwy::float16_t some[most_lanes] = {};
+  HWY_ALIGN float wide[most_lanes];
+  for (std::size_t i = 0; i < n; i += hn::Lanes(d)) {
+    const std::size_t count = std::min(n - i, hn::Lanes(d));
+    for (std::size_t k = 0; k < count; ++k) some[k] = array[at[(i + k) * step]];
+    hn::Store(hn::PromoteTo(d, hn::Load(half, some)), d, wide);
+    for (std::size_t k = 0; k < count; ++k) out[i + k] = wide[k];
+  }
+}
+
 /// The sum of all elements except the last few, in vectors, and how many that were.
 struct VectorSum {
   double sum = 0;
@@ -400,6 +425,8 @@ TileKernels make_table() {
   t.round_f16 = f(round_of);
   t.load_f16 = load_f16;
   t.store_f16 = store_f16;
+  t.gather = gather;
+  t.gather_f16 = gather_f16;
   t.sum_f32 = sum_f32;
   t.sum_squares_f32 = sum_squares_f32;
   t.sum_u32 = sum_u32;

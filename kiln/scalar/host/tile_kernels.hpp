@@ -32,7 +32,7 @@ constexpr Lane lane_of(DType dtype) {
   }
 }
 
-inline constexpr std::size_t opcodes = static_cast<std::size_t>(Opcode::select) + 1;
+inline constexpr std::size_t opcodes = static_cast<std::size_t>(Opcode::load) + 1;
 inline constexpr std::size_t lanes = 4;
 
 /// The scalar operations over tiles, in the widest vectors that this processor has.
@@ -42,10 +42,12 @@ struct TileKernels {
   /// From a lane to a lane; null if the bits stay.
   std::array<std::array<TileKernel, lanes>, lanes> cast{};
   TileKernel copy = nullptr;
-  TileKernel copy_f16 = nullptr;   ///< of stored f16
-  TileKernel round_f16 = nullptr;  ///< f32 to the nearest f16, held as f32
-  TileKernel load_f16 = nullptr;   ///< stored f16 to f32
-  TileKernel store_f16 = nullptr;  ///< f32 to stored f16, rounded
+  TileKernel copy_f16 = nullptr;    ///< of stored f16
+  TileKernel round_f16 = nullptr;   ///< f32 to the nearest f16, held as f32
+  TileKernel load_f16 = nullptr;    ///< stored f16 to f32
+  TileKernel store_f16 = nullptr;   ///< f32 to stored f16, rounded
+  TileKernel gather = nullptr;      ///< the elements of an array at positions, u32
+  TileKernel gather_f16 = nullptr;  ///< of stored f16, as f32
   /// Reduces a tile of n > 0 elements to one. Sums of f32 are almost as precise as in double
   /// precision, those of integers are modulo 2^32. Extremes of f32 keep a NaN.
   double (*sum_f32)(const float* x, std::size_t n) = nullptr;

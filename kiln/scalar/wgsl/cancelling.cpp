@@ -135,6 +135,11 @@ class Search {
       own.terms.nodes.insert(static_cast<std::int32_t>(n));
       own.factors.nodes.insert(static_cast<std::int32_t>(n));
     }
+    // Two loads of one input may be of one element.
+    if (node.op == Opcode::load) {
+      own.terms.nodes.insert(node.args[0]);
+      own.factors.nodes.insert(node.args[0]);
+    }
     for (const std::int32_t id : operands(node)) {
       const Reached& from = nodes_[at(id)];
       if (in_terms(node.op)) add(own.terms, from.terms);

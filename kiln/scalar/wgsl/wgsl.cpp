@@ -74,6 +74,7 @@ class Printer {
         names_[i] = param(nodes[i]);
         continue;
       }
+      if (nodes[i].op == Opcode::index) continue;  // its user is replaced by a load
       names_[i] = fmt::format("{}{}", temp_prefix_, i);
       out_.statements +=
           fmt::format("  let {} = {};\n", names_[i], text(nodes[i], *types_.nodes[i]));
@@ -115,6 +116,15 @@ class Printer {
   }
 
   std::string text(const ExprGraph::Node& node, DType dtype) {
+    if (node.op == Opcode::constant) return literal(op_, node.value, dtype);
+    if (node.op == Opcode::coordinate) return fmt::format("{}{}", wgsl_coordinate, node.args[0]);
+    if (node.op == Opcode::position) return std::string(wgsl_position);
+    if (node.op == Opcode::load) {
+      const std::string array = operand(node.args[0], dtype);
+      return wgsl_load(dtype, fmt::format("{}[{}]", array, operand(node.args[1], DType::u32)));
+    }
+    if (node.op == Opcode::element)
+      throw KernelError(fmt::format("{}: this kernel cannot read elements at coordinates", op_));
     const DType meet = operand_dtype(node, types_,
                                      node.op == Opcode::cast   ? DType::f32
                                      : dtype == DType::boolean ? DType::f32

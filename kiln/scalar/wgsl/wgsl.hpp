@@ -25,6 +25,11 @@ std::string wgsl_rounded(DType dtype, std::string_view value, std::set<std::stri
 /// that calls the helper must declare that number.
 inline constexpr std::string_view wgsl_hide = "kiln_hide";
 
+/// How bodies name the coordinate along an axis, an i32 with the axis' number behind it, and the
+/// position, a u32, of the element that they compute.
+inline constexpr std::string_view wgsl_coordinate = "kiln_c";
+inline constexpr std::string_view wgsl_position = "kiln_at";
+
 /// A printed body: statements that define temporaries, then an expression for each root.
 struct WgslBody {
   std::string statements;
@@ -32,7 +37,8 @@ struct WgslBody {
   std::set<std::string> helpers;  ///< functions it calls; see wgsl_helpers
 };
 
-/// Prints a body. `inputs` has an expression for each slot, already loaded. `param_prefix` and a
+/// Prints a body. `inputs` has an expression for each slot, already loaded; for one that is read at
+/// positions the name of its array. `param_prefix` and a
 /// slot's number name a run-time scalar. Names of temporaries begin with `temp_prefix`. Throws
 /// KernelError for a literal that WGSL cannot write, an infinity or NaN; pass it as a Param.
 WgslBody print_wgsl(std::string_view op, const Body& body, const BodyTypes& types,

@@ -45,7 +45,7 @@ std::shared_ptr<const PreparedElementwise> prepare(Runtime& runtime,
 /// More loads under way keep a GPU's memory busy. With few results they leave threads without work.
 int steps_of(const ElementwiseLaunch& call, const Limits& limits, std::int64_t elements) {
   constexpr std::int64_t many = 1 << 22;
-  bool streams = call.width() == 4;
+  bool streams = call.width() == 4 && !call.body->has_index() && !call.body->knows_place();
   for (std::size_t i = 0; i < call.reads.size(); ++i) {
     const Access4 access = call.reads.access(i);
     streams = streams && (access == Access4::linear_quad || access == Access4::single);
@@ -80,7 +80,8 @@ void launch(Runtime& runtime, ElementwiseLaunch call, std::int64_t elements) {
 void run_elementwise(Runtime& runtime, const ElementwiseWork& work) {
   launch(runtime,
          {work.op, work.body, work.params, work.inputs, work.results,
-          Reads("", coalesce(work.shape, work.layouts)), work.overwritten_by},
+          Reads("", work.shape, work.layouts, KnownPlaces(*work.body, work.shape)),
+          work.overwritten_by},
          work.shape.elements());
 }
 

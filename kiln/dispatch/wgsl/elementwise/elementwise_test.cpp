@@ -27,7 +27,7 @@ std::vector<float> run(std::int64_t n, int steps, bool in_place) {
   const std::array out{in_place ? in[0] : client.empty({{n}, DType::f32})};
   const BodyPtr body = body_of([](Expr a, Expr b) { return a - b * b; });
   const std::array layouts{in[0].layout, in[1].layout, out[0].layout};
-  ElementwiseLaunch call{"test", body, {}, in, out, Reads("", coalesce({n}, layouts)), {}, steps};
+  ElementwiseLaunch call{"test", body, {}, in, out, Reads("", {n}, layouts), {}, steps};
   constexpr std::array<std::int32_t, 2> first{0, -1};
   if (in_place) call.overwritten_by = first;
   const BodyTypes types = infer("test", *body, std::array{DType::f32, DType::f32}, DType::f32);
@@ -91,7 +91,7 @@ TEST(Elementwise, WhatRepeatsAlongOuterAxesIsFoundWithoutADivision) {
   const std::array layouts{Layout::dense(shape), Layout::dense({8}).broadcast_to(shape),
                            Layout::dense(shape)};
   const ElementwiseLaunch call{
-      "test", body, {}, in, std::span(in).first(1), Reads("", coalesce(shape, layouts))};
+      "test", body, {}, in, std::span(in).first(1), Reads("", shape, layouts)};
   const BodyTypes types = infer("test", *body, std::array{DType::f32, DType::f32}, DType::f32);
   const KernelId id = elementwise_kernel(call, types, test::device().runtime().limits(), workgroup);
   EXPECT_THAT(id.source, ::testing::HasSubstr("index % params.d1"));
