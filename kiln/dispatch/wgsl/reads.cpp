@@ -51,7 +51,7 @@ void Reads::append_key(std::string& key) const {
 }
 
 std::string Reads::coordinates() const {
-  const std::string text = wgsl::coordinates("index", prefix_, view_.rank, outermost_);
+  std::string text = wgsl::coordinates("index", prefix_, view_.rank, outermost_);
   if (places_.used == 0) return text;
   return text + wgsl::coordinates("index", places_prefix_, places_.axes.rank, places_.outermost);
 }

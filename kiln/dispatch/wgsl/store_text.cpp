@@ -134,8 +134,8 @@ class Writer {
       all.push_back(wgsl_load(array.dtype, stored));
     });
     each_place(lane, index_of(step),
-               [&](const std::string&, std::string_view, std::string value_there) {
-                 all.push_back(std::move(value_there));
+               [&](const std::string&, std::string_view, const std::string& there) {
+                 all.push_back(there);
                });
     return fmt::format("{}", fmt::join(all, ", "));
   }
