@@ -408,6 +408,62 @@ TEST(Elements, StoresOfKernelsTakeWhatKnowsItsPlace) {
   expect_same_as_eager(reduced, in);
 }
 
+/// [h, w] as windows: [h / size, w / size, size, size].
+struct Windows {
+  static constexpr std::string_view name = "windows";
+  static constexpr std::array inputs = {"x"};
+  using layers = Layers<Cube, Fusion>;
+  int size;
+  TensorSpec output(const TensorSpec& x) const {
+    return {{x.shape[0] / size, x.shape[1] / size, size, size}, x.dtype};
+  }
+  Expr element(const At& at, const Elements& x) const {
+    return x(at[0] * at.number(size) + at[2], at[1] * at.number(size) + at[3]);
+  }
+};
+
+TEST(Elements, ReductionsComputeThemAsTheyLoad) {
+  const std::vector in{make_wave({12, 16}, 4, DType::f32, lazy()),
+                       make_wave({16}, 5, DType::f32, lazy())};
+  const std::vector<AnyTensor (*)(In)> all{
+      [](In t) { return max(apply(Windows{2}, t[0]), {2, 3}); },
+      [](In t) { return mean(apply(Windows{4}, relu(t[0]) * t[1]), {2, 3}) + 1.0; },
+      [](In t) { return sum(apply(Windows{3}, t[0]), {0, 3}); },
+      [](In t) { return sum(apply(Windows{4}, t[0]), {1, 2}, true); },
+      [](In t) { return sum(apply(Tril{}, t[0]), {0}); },
+      [](In t) { return sum(apply(Tril{}, t[0]), {1}); },
+      [](In t) { return sum(apply(Tril{}, t[0]) * t[1]); },
+      [](In t) { return argmax(apply(Flip{1}, t[0]), 1); },
+      [](In t) { return argmin(apply(Tril{}, t[0]) - t[1], 0); },
+      [](In t) { return min(apply(Neighbours{}, t[0]), {1}); },
+      [](In t) { return sum(transpose(apply(Flip{0}, t[0])), {0}); },
+      [](In t) { return sum(apply(Im2col{3, 1}, reshape(t[0], {2, 6, 16})), {0}); },
+      [](In t) { return cast(sum(apply(Roll{3, 0}, cast(t[0], DType::f16)), {1}), DType::f32); }};
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (!lazy().is_eager()) {
+      const DrainReport report = drained(all[i], in);
+      EXPECT_EQ(report.launches, 1U) << i << "\n" << to_table(report);
+    }
+    expect_same_as_eager(all[i], in, std::to_string(i));
+  }
+}
+
+TEST(Elements, LongReductionsOfThemAreMadeInParts) {
+  const std::vector in{make_wave({3, 40000}, 4, DType::f32, lazy()),
+                       make_wave({30000, 8}, 4, DType::f32, lazy())};
+  const std::vector<AnyTensor (*)(In)> all{
+      [](In t) { return sum(apply(Flip{1}, t[0] + 0.25), {1}); },
+      [](In t) { return max(apply(Tril{}, t[0] - 2.0), {1}); },
+      [](In t) { return sum(apply(Tril{}, t[1] + 0.25), {0}); },
+      [](In t) { return sum(apply(Flip{1}, t[1] + 0.25), {0}) * 2.0; }};
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const std::vector<float> fused = values(all[i](in));
+    std::vector<AnyTensor> eager;
+    for (const AnyTensor& t : in) eager.push_back(t.to(test::device().eager()));
+    test::expect_near(fused, test::doubles(values(all[i](eager))), 2e-5, std::to_string(i));
+  }
+}
+
 TEST(Elements, AResultNeverOverwritesWhatIsReadElsewhere) {
   AnyTensor x = counted({64, 64}) + 0.0;
   lazy().flush();

@@ -39,9 +39,22 @@ Layout seen_by(const Body& body, std::size_t slot, const Layout& layout, const S
   return body.indexed[slot] ? Layout{.shape = shape} : layout.broadcast_to(shape);
 }
 
+Layout seen_by(const BodyPtr& body, std::size_t slot, const Layout& layout, const Shape& shape) {
+  return body == nullptr ? layout.broadcast_to(shape) : seen_by(*body, slot, layout, shape);
+}
+
 KnownPlaces::KnownPlaces(const Body& body, const Shape& shape)
-    : used(body.axes), position(body.position) {
-  for (const std::int64_t size : shape) axes.sizes[axes.rank++] = size;
+    : KnownPlaces(body, shape, {}, false) {
+  position = body.position;
+}
+
+KnownPlaces::KnownPlaces(const Body& body, const Shape& shape, const Axes& among, bool taken) {
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    if (among[static_cast<std::size_t>(axis)] != taken) continue;
+    used |= (body.axes >> static_cast<unsigned>(axis) & 1U) << axes.rank;
+    body_axis[axes.rank] = axis;
+    axes.sizes[axes.rank++] = shape[axis];
+  }
   outermost = used == 0 ? axes.rank : static_cast<std::size_t>(std::countr_zero(used));
 }
 

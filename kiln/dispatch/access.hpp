@@ -1,9 +1,11 @@
 #pragma once
+#include <array>
 #include <span>
 #include <vector>
 
 #include "kiln/dispatch/coalesced_axes.hpp"
 #include "kiln/scalar/expr.hpp"
+#include "kiln/support/axes.hpp"
 
 namespace kiln::dispatch {
 
@@ -42,18 +44,31 @@ CoalescedView coalesce(const Shape& shape, std::span<const Layout> operands, boo
 /// How a body finds input `slot` of layout `layout` over `shape`: its own element for each result,
 /// or, if it is read at positions, its buffer. Throws ShapeError if it does not broadcast.
 Layout seen_by(const Body& body, std::size_t slot, const Layout& layout, const Shape& shape);
+/// The same of a body that may be null, which stands for its one input.
+Layout seen_by(const BodyPtr& body, std::size_t slot, const Layout& layout, const Shape& shape);
 
-/// The places of results that a body knows, see Body::knows_place.
+/// The places that a body knows, see Body::knows_place, along some axes of a shape.
 struct KnownPlaces {
-  CoalescedAxes axes{0};      ///< those of the shape, each for itself
+  CoalescedAxes axes{0};                  ///< those axes, each for itself
+  std::array<int, max_rank> body_axis{};  ///< which axis of the shape each is
   std::size_t outermost = 0;  ///< the first axis whose coordinate is needed; the rank if none is
   std::uint32_t used = 0;     ///< bit a: the coordinate along axis a is
   bool position = false;
 
   KnownPlaces() = default;
+  /// Along all axes.
   KnownPlaces(const Body& body, const Shape& shape);
-  /// Whether four results from a multiple of four on differ in the last coordinate alone.
+  /// Along those that are in `among`, or, if `taken` is false, not in it. There is no position.
+  KnownPlaces(const Body& body, const Shape& shape, const Axes& among, bool taken);
+  /// Whether four places from a multiple of four on differ in the last coordinate alone.
   [[nodiscard]] bool by_four() const;
+  /// Calls f(the axis of the body, the number of the axis here) for each that is used.
+  template <class F>
+  void each_used(F f) const {
+    for (std::size_t axis = outermost; axis < axes.rank; ++axis) {
+      if ((used >> axis & 1U) != 0) f(body_axis[axis], axis);
+    }
+  }
 };
 
 }  // namespace kiln::dispatch

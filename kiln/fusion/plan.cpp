@@ -41,7 +41,10 @@ void read_by_loads(Node& node) {
   };
   std::visit(Overload{
                  [&](Elementwise& work) { work.body = with_loads(work.body, node.in); },
-                 [&](Reduce& work) { after(work.epilogue); },
+                 [&](Reduce& work) {
+                   if (work.before.body != nullptr) work.before = with_loads(work.before, node.in);
+                   after(work.epilogue);
+                 },
                  [&](Call& work) { after(work.epilogue); },
              },
              node.work);

@@ -22,7 +22,7 @@ const std::vector<Operation>& operations() {
   static const std::vector<Operation> all = [] {
     std::vector<Operation> made;
     for (const auto& add : {add_creation, add_elementwise, add_movement, add_contractions,
-                            add_custom, add_gradients, add_control})
+                            add_custom, add_places, add_gradients, add_control})
       add(made);
     return made;
   }();

@@ -101,6 +101,7 @@ void add_elementwise(std::vector<Operation>& to);
 void add_movement(std::vector<Operation>& to);
 void add_contractions(std::vector<Operation>& to);
 void add_custom(std::vector<Operation>& to);
+void add_places(std::vector<Operation>& to);
 void add_gradients(std::vector<Operation>& to);
 void add_control(std::vector<Operation>& to);
 

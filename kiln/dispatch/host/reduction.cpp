@@ -2,9 +2,11 @@
 #include <cstring>
 #include <optional>
 
+#include "kiln/dispatch/access.hpp"
 #include "kiln/dispatch/elementwise/elementwise.hpp"
 #include "kiln/dispatch/host/backend.hpp"
 #include "kiln/dispatch/host/combine.hpp"
+#include "kiln/dispatch/host/places.hpp"
 #include "kiln/dispatch/host/result_store.hpp"
 #include "kiln/kernel/launch.hpp"
 #include "kiln/runtime/cpu/parallel.hpp"
@@ -23,10 +25,14 @@ class HostReduction {
         kept_(inputs.size()),
         reduced_(inputs.size()) {
     std::vector<Layout> layouts;
-    for (const RawTensor& t : inputs) layouts.push_back(t.layout.broadcast_to(call.shape));
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      layouts.push_back(seen_by(call.before, i, inputs[i].layout, call.shape));
     for (int axis = 0; axis < call.shape.rank(); ++axis) {
       const bool away = call.reduction.axes[static_cast<std::size_t>(axis)];
       (away ? reduced_ : kept_).push(call.shape, axis, layouts);
+      Shape& part = away ? reduced_shape_ : kept_shape_;
+      axes_.push_back({away, part.rank()});
+      part.push_back(call.shape[axis]);
     }
     count_ = reduced_.count();
     choose();
@@ -65,8 +71,8 @@ class HostReduction {
  private:
   struct State {
     explicit State(const HostReduction& of)
-        : buffers((of.readers_.size() + 2) * Tape::tile),
-          args(of.readers_.size()),
+        : buffers((of.readers_.size() + of.places().size() + 2) * Tape::tile),
+          args(of.readers_.size() + of.places().size()),
           origins(of.readers_.size()),
           partials(Tape::tile),
           epilogue(*of.epilogue_) {
@@ -76,6 +82,7 @@ class HostReduction {
     std::vector<std::uint32_t> buffers;  ///< a tile each: inputs, elements, what is combined
     std::vector<TileArg> args;
     std::vector<std::int64_t> origins;  ///< of the inputs, along the axes not walked
+    std::int64_t fixed = 0;             ///< the number of the place along those axes
     std::vector<Partial> partials;
     ResultStore::State epilogue;
   };
@@ -142,7 +149,7 @@ class HostReduction {
   void reduce_columns(State& state, std::int64_t first, std::size_t n, std::int64_t begin,
                       std::int64_t end) const {
     const TileKernel combine = combiner_.elementwise();
-    std::uint32_t* sums = &state.buffers[(readers_.size() + 1) * Tape::tile];
+    std::uint32_t* sums = &state.buffers[(state.args.size() + 1) * Tape::tile];
     constexpr std::int64_t rounds = 256;  // after more, rounding errors of single precision add up
     for (std::int64_t at = begin; at < end;) {
       const std::int64_t stop = std::min(at + rounds, end);
@@ -165,6 +172,20 @@ class HostReduction {
   void move_origins(State& state, const CoalescedAxes& axes, std::int64_t index) const {
     for (std::size_t i = 0; i < state.origins.size(); ++i)
       state.origins[i] = position(axes, i, index);
+    state.fixed = index;
+  }
+
+  [[nodiscard]] std::span<const int> places() const {
+    return before_ == nullptr ? std::span<const int>() : tape_of(*before_).places();
+  }
+
+  /// The coordinates of n elements along an axis, from number `first` of the walked axes on.
+  TileArg place(const State& state, int axis, std::int64_t first, std::size_t n,
+                std::uint32_t* buffer) const {
+    const auto [reduced, number] = axes_[static_cast<std::size_t>(axis)];
+    if (reduced == rows_)
+      return place_tile(rows_ ? reduced_shape_ : kept_shape_, number, first, n, buffer);
+    return place_tile(rows_ ? kept_shape_ : reduced_shape_, number, state.fixed, 1, buffer);
   }
 
   /// n elements to be combined, as they are computed on.
@@ -172,6 +193,10 @@ class HostReduction {
     std::uint32_t* buffer = state.buffers.data();
     for (std::size_t i = 0; i < readers_.size(); ++i) {
       state.args[i] = readers_[i].read(state.origins[i], first, n, buffer);
+      buffer += Tape::tile;
+    }
+    for (std::size_t i = 0; i < places().size(); ++i) {
+      state.args[readers_.size() + i] = place(state, places()[i], first, n, buffer);
       buffer += Tape::tile;
     }
     if (before_ != nullptr) {
@@ -211,7 +236,10 @@ class HostReduction {
   DType out_;
   CoalescedAxes kept_;
   CoalescedAxes reduced_;
-  std::vector<TileReader> readers_;  ///< along the reduced axes (rows), or the kept ones
+  Shape kept_shape_;
+  Shape reduced_shape_;
+  std::vector<std::pair<bool, int>> axes_;  ///< of each: whether it is reduced; its number there
+  std::vector<TileReader> readers_;         ///< along the reduced axes (rows), or the kept ones
   std::shared_ptr<const PreparedTape> before_;
   std::vector<std::uint32_t> params_;
   std::optional<ResultStore> epilogue_;

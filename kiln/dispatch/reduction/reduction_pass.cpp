@@ -70,7 +70,8 @@ std::optional<Reach> reach_of(const ReductionPass& pass, std::size_t operand, in
 /// Takes steps of `width` elements, if every operand can be reached so.
 bool take_steps(ReductionPass& pass, int width) {
   const CoalescedAxes& reduced = pass.reduced;
-  if (width > 1 && (reduced.rank == 0 || reduced.sizes[reduced.rank - 1] % width != 0))
+  if (width > 1 && (reduced.rank == 0 || reduced.sizes[reduced.rank - 1] % width != 0 ||
+                    !pass.reduced_places.by_four()))
     return false;
   pass.reach.clear();
   for (std::size_t i = 0; i < pass.inputs.size(); ++i) {
@@ -146,7 +147,12 @@ ReductionPass first_pass(const ReductionCall& call, std::span<const RawTensor> i
                      .reduced = CoalescedAxes(inputs.size())};
   std::vector<Layout> layouts;
   layouts.reserve(inputs.size());
-  for (const RawTensor& t : inputs) layouts.push_back(t.layout.broadcast_to(call.shape));
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    layouts.push_back(seen_by(call.before, i, inputs[i].layout, call.shape));
+  if (call.before != nullptr) {
+    pass.kept_places = {*call.before, call.shape, call.reduction.axes, false};
+    pass.reduced_places = {*call.before, call.shape, call.reduction.axes, true};
+  }
   for (int axis = 0; axis < call.shape.rank(); ++axis) {
     const bool away = call.reduction.axes[static_cast<std::size_t>(axis)];
     (away ? pass.reduced : pass.kept).push(call.shape, axis, layouts);

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kiln/dispatch/access.hpp"
 #include "kiln/dispatch/coalesced_axes.hpp"
 #include "kiln/dispatch/reduction/reduction.hpp"
 
@@ -39,11 +40,18 @@ struct ReductionPass {
   std::vector<RawTensor> outputs;
   CoalescedAxes kept;
   CoalescedAxes reduced;
+  KnownPlaces kept_places;  ///< what `before` knows of the places that it is computed at
+  KnownPlaces reduced_places;
   std::vector<Reach> reach;  ///< one for each input
   std::int64_t splits = 1;   ///< parts that an output's elements are combined in
   std::int64_t chunk = 0;    ///< elements of one part
   std::uint32_t workgroup = 256;
   std::uint32_t lanes = 256;  ///< of a team; divides `workgroup`
+
+  /// Whether `before` reads the input at positions.
+  [[nodiscard]] bool is_indexed(std::size_t input) const {
+    return before != nullptr && before->indexed[input];
+  }
 };
 
 /// The pass over all inputs; `outputs` are still missing. If `splits` is more than

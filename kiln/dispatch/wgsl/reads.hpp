@@ -70,12 +70,11 @@ void Reads::each_place(int lane, std::string_view index, F f) const {
   const auto moved = [&](std::string_view value, bool moves) {
     return moves && lane > 0 ? fmt::format("({} | {}u)", value, lane) : std::string(value);
   };
-  for (std::size_t axis = places_.outermost; axis < places_.axes.rank; ++axis) {
-    if ((places_.used >> axis & 1U) == 0) continue;
-    f(fmt::format("{}{}", wgsl_coordinate, axis), "i32",
+  places_.each_used([&](int body_axis, std::size_t axis) {
+    f(fmt::format("{}{}", wgsl_coordinate, body_axis), "i32",
       fmt::format("i32({})", moved(fmt::format("{}c{}", places_prefix_, axis),
                                    axis + 1 == places_.axes.rank)));
-  }
+  });
   if (places_.position) f(std::string(wgsl_position), "u32", moved(index, true));
 }
 

@@ -78,11 +78,11 @@ class IntoLoads : Pass {
       out.in = std::move(built->in);
       return within(limits, out, work->body) ? std::optional(std::move(out)) : std::nullopt;
     }
-    // The loads of kernels and reductions do not know the places of elements.
+    // Loads of kernels know no places, and those of reductions no positions.
     const Body& made = *std::get<Elementwise>(node(producer).work).body.body;
-    if (made.knows_place() || made.has_index()) return std::nullopt;
-    if (std::holds_alternative<Call>(out.work))
-      return into_kernel(std::move(out), node(producer), value);
+    const bool kernel = std::holds_alternative<Call>(out.work);
+    if (made.position || (kernel && (made.knows_place() || made.has_index()))) return std::nullopt;
+    if (kernel) return into_kernel(std::move(out), node(producer), value);
     auto* work = std::get_if<Reduce>(&out.work);
     const std::size_t first =
         work->epilogue.body.body != nullptr ? work->epilogue.first : out.in.size();

@@ -28,6 +28,11 @@ std::string key_of(const ReductionLaunch& pass) {
   append_bytes(key, pass.lanes);
   for (const RawTensor& t : pass.inputs) append_bytes(key, t.dtype);
   for (const Reach reach : pass.reach) append_bytes(key, reach);
+  for (const KnownPlaces* places : {&pass.kept_places, &pass.reduced_places}) {
+    append_bytes(key, places->used);
+    append_bytes(key, places->axes.rank);
+    append_bytes(key, places->body_axis);
+  }
   pass.store.append_key(key);
   return key;
 }

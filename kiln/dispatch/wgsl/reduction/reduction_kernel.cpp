@@ -1,5 +1,7 @@
 #include "kiln/dispatch/wgsl/reduction/reduction_kernel.hpp"
 
+#include <fmt/ranges.h>
+
 #include "kiln/kernel/source_template.hpp"
 #include "reduce_columns_wgsl.hpp"
 #include "reduce_rows_wgsl.hpp"
@@ -60,12 +62,21 @@ class ReductionText {
 
   /// The element that is combined, as a function of the stored elements of the inputs.
   std::string value() {
-    std::string parameters;
+    std::vector<std::string> parameters;
     std::vector<std::string> loaded;
     for (std::size_t i = 0; i < pass_.inputs.size(); ++i) {
       const DType dtype = pass_.inputs[i].dtype;
-      parameters += fmt::format("{}v{}: {}", i == 0 ? "" : ", ", i, wgsl_storage_type(dtype));
+      if (pass_.is_indexed(i)) {
+        loaded.push_back(fmt::format("x{}", i));
+        continue;
+      }
+      parameters.push_back(fmt::format("v{}: {}", i, wgsl_storage_type(dtype)));
       loaded.push_back(wgsl_load(dtype, fmt::format("v{}", i)));
+    }
+    for (const KnownPlaces* places : {&pass_.kept_places, &pass_.reduced_places}) {
+      places->each_used([&](int axis, std::size_t) {
+        parameters.push_back(fmt::format("{}{}: i32", wgsl_coordinate, axis));
+      });
     }
     std::string statements;
     std::string result = pass_.before ? std::string() : loaded[0];
@@ -78,7 +89,7 @@ class ReductionText {
                          wgsl_store(types_.before.roots[0], pass_.element, printed.results[0]));
       result = wgsl_rounded(pass_.element, result, helpers_);
     }
-    return fmt::format("fn value({}) -> {} {{\n{}  return {};\n}}\n", parameters,
+    return fmt::format("fn value({}) -> {} {{\n{}  return {};\n}}\n", fmt::join(parameters, ", "),
                        wgsl_compute_type(pass_.element), statements, result);
   }
 
@@ -131,17 +142,25 @@ class ReductionText {
     std::string fields;
     std::string values;
     for (std::size_t i = 0; i < pass_.inputs.size(); ++i) {
+      if (pass_.is_indexed(i)) continue;
       const std::string at = fmt::format("params.o{}{}", i, steps("k", i, pass_.kept));
       const bool fixed = pass_.reach[i] == Reach::fixed;
       const std::string_view type = fixed ? wgsl_storage_type(pass_.inputs[i].dtype) : "u32";
       fields += fmt::format(", {}{}: {}", fixed ? 'v' : 'b', i, type);
       values += fixed ? fmt::format(", x{}[{}]", i, at) : ", " + at;
     }
+    pass_.kept_places.each_used([&](int axis, std::size_t k) {
+      fields += fmt::format(", {}{}: i32", wgsl_coordinate, axis);
+      values += fmt::format(", i32(kgc{})", k);
+    });
     return fmt::format(
         "struct Place {{ output: u32{} }}\n"
         "fn place_of(output: u32) -> Place {{\n{}  return "
         "Place(output{});\n}}\n",
-        fields, coordinates("output", "k", pass_.kept.rank), values);
+        fields,
+        coordinates("output", "k", pass_.kept.rank) +
+            place_coordinates("output", "kg", pass_.kept_places),
+        values);
   }
 
   /// The input's element number `lane` of the step.
@@ -156,22 +175,44 @@ class ReductionText {
     }
   }
 
+  /// What value() takes for number `lane` of the step.
+  std::vector<std::string> arguments_of(int lane) const {
+    std::vector<std::string> all;
+    for (std::size_t i = 0; i < pass_.inputs.size(); ++i) {
+      if (!pass_.is_indexed(i)) all.push_back(element(i, lane));
+    }
+    pass_.kept_places.each_used([&](int axis, std::size_t) {
+      all.push_back(fmt::format("place.{}{}", wgsl_coordinate, axis));
+    });
+    pass_.reduced_places.each_used([&](int, std::size_t k) {
+      const bool moves = lane > 0 && k + 1 == pass_.reduced_places.axes.rank;
+      all.push_back(moves ? fmt::format("i32(rgc{} | {}u)", k, lane)
+                          : fmt::format("i32(rgc{})", k));
+    });
+    return all;
+  }
+
+  static std::string place_coordinates(std::string_view number, std::string_view prefix,
+                                       const KnownPlaces& places) {
+    return places.used == 0 ? std::string()
+                            : coordinates(number, prefix, places.axes.rank, places.outermost);
+  }
+
   /// Reads `width` adjacent elements and combines them to one Item. Elements of a
   /// norm are multiplied by the factor and squared first.
   std::string load(std::string_view name, std::string_view parameter,
                    std::string_view factor) const {
-    std::string text = coordinates("r", "r", pass_.reduced.rank);
+    std::string text = coordinates("r", "r", pass_.reduced.rank) +
+                       place_coordinates("r", "rg", pass_.reduced_places);
     for (std::size_t i = 0; i < pass_.inputs.size(); ++i) {
-      if (pass_.reach[i] == Reach::fixed) continue;
+      if (pass_.reach[i] == Reach::fixed || pass_.is_indexed(i)) continue;
       const std::string at = fmt::format("place.b{}{}", i, steps("r", i, pass_.reduced));
       const bool quad = pass_.reach[i] == Reach::quad;
       text += fmt::format("  let e{0} = x{0}[{1}];\n", i, quad ? fmt::format("({}) / 4u", at) : at);
     }
     std::array<std::string, 4> items;
     for (int lane = 0; lane < pass_.width; ++lane) {
-      std::string arguments;
-      for (std::size_t i = 0; i < pass_.inputs.size(); ++i)
-        arguments += (i == 0 ? "" : ", ") + element(i, lane);
+      const std::string arguments = fmt::format("{}", fmt::join(arguments_of(lane), ", "));
       std::string& item = items[static_cast<std::size_t>(lane)];
       item = fmt::format("value({})", arguments);
       if (is_arg(pass_.combine)) item = fmt::format("Item({}, r + {}u)", item, lane);

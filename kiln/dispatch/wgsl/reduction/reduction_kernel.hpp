@@ -45,6 +45,11 @@ void each_number(const ReductionLaunch& pass, const BodyTypes& types, Sink sink)
   for (std::size_t i = 0; i < pass.inputs.size(); ++i)
     each_step(
         "r", pass.reduced, i, [&](std::size_t) { return pass.reach[i] != Reach::fixed; }, size);
+  const auto place_sizes = [&](std::string_view prefix, const KnownPlaces& places) {
+    if (places.used != 0) each_size(prefix, places.axes, places.outermost, size);
+  };
+  place_sizes("kg", pass.kept_places);
+  place_sizes("rg", pass.reduced_places);
 }
 
 /// The dtypes inside the bodies of a launch.
