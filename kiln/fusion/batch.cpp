@@ -132,7 +132,9 @@ class Drawing {
               [&](const LaunchCall&) { return by_itself(i, out); },
           },
           op.record.call);
-      read_in_place(graph_, node);
+      const auto* call = std::get_if<ElementwiseCall>(&op.record.call);
+      if (call != nullptr && call->at_places)
+        read_in_place(graph_, node, static_cast<int>(runtime_.limits().storage_buffers));
     } catch (...) {
       node.work = by_itself(i, out);  // it throws again when it runs; a reader gets that error
     }

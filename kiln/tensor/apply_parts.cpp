@@ -86,6 +86,7 @@ ElementwiseCall call_of(std::string_view op, const ElementBody& made, std::vecto
   }
   for (std::size_t i = 0; i < params.size(); ++i)
     (void)dispatch::word_of(op, params[i], types.params[i]);  // throws if the dtype lacks it
+  for (const double number : made.numbers) (void)dispatch::word_of(op, number, DType::i32);
   return {made.body, std::move(params), true, made.numbers};
 }
 

@@ -52,18 +52,22 @@ std::int32_t BodyBuilder::element(const Use& use, std::int32_t index, const Shap
   return node;
 }
 
-void read_in_place(const Graph& graph, Node& node) {
-  auto* work = std::get_if<Elementwise>(&node.work);
-  if (work == nullptr || std::ranges::none_of(node.in, &Use::indexed)) return;
-  BodyBuilder builder(graph);
-  std::vector<std::int32_t> in;
-  for (const Use& use : node.in) in.push_back(builder.input(use));
-  const auto element = [&](int slot, std::int32_t index) {
-    return builder.element(node.in[at(slot)], index, work->shape);
+void read_in_place(const Graph& graph, Node& node, int buffers) {
+  auto& work = std::get<Elementwise>(node.work);
+  const auto built_with = [&](bool in_place) {
+    BodyBuilder builder(graph);
+    std::vector<std::int32_t> in;
+    for (const Use& use : node.in) in.push_back(builder.input(use));
+    const auto element = [&](int slot, std::int32_t index) {
+      return in_place ? builder.element(node.in[at(slot)], index, work.shape) : -1;
+    };
+    return builder.finish(builder.add(work.body, in, dtypes_of(graph, node.out),
+                                      {.coordinates = {}, .element = element}));
   };
-  BodyBuilder::Built built = builder.finish(builder.add(work->body, in, dtypes_of(graph, node.out),
-                                                        {.coordinates = {}, .element = element}));
-  work->body = std::move(built.body);
+  BodyBuilder::Built built = built_with(true);
+  // What is read both in place and elsewhere is bound twice.
+  if (static_cast<int>(built.in.size() + node.out.size()) > buffers) built = built_with(false);
+  work.body = std::move(built.body);
   node.in = std::move(built.in);
 }
 

@@ -131,8 +131,9 @@ bool within(const FusionLimits& limits, const BoundBody& body);
 /// Whether `node` may bind its operands, too.
 bool within(const FusionLimits& limits, const Node& node, const BoundBody& body);
 
-/// Reads in place what an elementwise node reads at places that strides can express.
-void read_in_place(const Graph& graph, Node& node);
+/// Reads in place what an elementwise node reads at places that strides can express, if a launch
+/// may bind `buffers`. Drops inputs and params that nothing needs.
+void read_in_place(const Graph& graph, Node& node, int buffers);
 /// The body with its indexed reads as loads from buffers, `uses` being those of its inputs. `lead`:
 /// how many inputs come before them.
 BoundBody with_loads(const BoundBody& body, std::span<const Use> uses, int lead = 0);
