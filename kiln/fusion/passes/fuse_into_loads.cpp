@@ -215,8 +215,12 @@ class IntoLoads : Pass {
                                        const Shape& shape) {
     const auto& work = std::get<Elementwise>(producer.work);
     const Body& body = *work.body.body;
-    const bool whole = view == Layout::dense(work.shape);
-    if (body.position || (body.knows_place() && !whole)) return std::nullopt;
+    std::vector<std::int32_t> coordinates;
+    if (body.knows_place()) {
+      const auto there = builder.coordinates_through(work.shape, view, builder.coordinates(index));
+      if (!there || body.position) return std::nullopt;
+      coordinates = *there;
+    }
     std::vector<std::int32_t> arguments;
     for (const Use& use : producer.in) {
       const auto seen = use.indexed ? use.layout : seen_through(use.layout, view);
@@ -224,7 +228,6 @@ class IntoLoads : Pass {
       arguments.push_back(use.indexed ? builder.input(use)
                                       : builder.element({use.value, *seen, true}, index, shape));
     }
-    const auto coordinates = builder.coordinates(index);
     const auto results = builder.add(work.body, arguments, dtypes_of(graph, producer.out),
                                      {.coordinates = coordinates, .element = {}});
     return results[at(
@@ -236,14 +239,21 @@ class IntoLoads : Pass {
                                      const Layout& view) {
     const auto& work = std::get<Elementwise>(producer.work);
     if (!affordable(producer, view.shape.elements())) return std::nullopt;
-    if (work.body.body->knows_place() && view != Layout::dense(work.shape)) return std::nullopt;
+    std::vector<std::int32_t> coordinates;
+    if (work.body.body->knows_place() && view != Layout::dense(work.shape)) {
+      const auto there =
+          builder.coordinates_through(work.shape, view, builder.own_coordinates(view.shape));
+      if (!there || work.body.body->position) return std::nullopt;
+      coordinates = *there;
+    }
     std::vector<std::int32_t> arguments;
     for (const Use& use : producer.in) {
       const auto seen = use.indexed ? use.layout : seen_through(use.layout, view);
       if (!seen) return std::nullopt;
       arguments.push_back(builder.input({use.value, *seen, use.indexed}));
     }
-    const auto results = builder.add(work.body, arguments, dtypes_of(graph, producer.out));
+    const auto results = builder.add(work.body, arguments, dtypes_of(graph, producer.out),
+                                     {.coordinates = coordinates, .element = {}});
     return results[static_cast<std::size_t>(std::ranges::find(producer.out, value) -
                                             producer.out.begin())];
   }

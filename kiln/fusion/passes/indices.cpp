@@ -1,5 +1,6 @@
 // Reads at computed places: which of them strides can express, and how the others become loads.
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <ranges>
@@ -12,6 +13,41 @@ std::vector<std::int32_t> BodyBuilder::coordinates(std::int32_t index) const {
   std::vector<std::int32_t> out;
   for (; index >= 0; index = composer_.node(index).args[1])
     out.push_back(composer_.node(index).args[0]);
+  return out;
+}
+
+std::vector<std::int32_t> BodyBuilder::own_coordinates(const Shape& shape) {
+  std::vector<std::int32_t> out;
+  for (int axis = 0; axis < shape.rank(); ++axis)
+    out.push_back(composer_.intern({.op = Opcode::coordinate, .args = {axis, -1, -1}}));
+  return out;
+}
+
+std::int32_t BodyBuilder::number(std::int64_t value) {
+  const auto slot = static_cast<std::int32_t>(params_.size());
+  // Another number than any that the operations have.
+  params_.push_back(
+      {std::numeric_limits<std::int32_t>::min() + slot, DType::i32, static_cast<double>(value)});
+  return composer_.intern({.op = Opcode::param, .args = {slot, -1, -1}, .dtype = DType::i32});
+}
+
+std::optional<std::vector<std::int32_t>> BodyBuilder::coordinates_through(
+    const Shape& inner, const Layout& view, std::span<const std::int32_t> outer) {
+  if (view == Layout::dense(inner)) return std::vector(outer.begin(), outer.end());
+  const auto walk = walk_of(inner, view);
+  if (!walk) return std::nullopt;
+  std::vector<std::int32_t> out(inner.size(), -1);
+  for (std::size_t axis = 0; axis < outer.size(); ++axis) {
+    if (walk->axes[axis] >= 0) out[at(walk->axes[axis])] = outer[axis];
+  }
+  for (std::size_t axis = 0; axis < out.size(); ++axis) {
+    const std::int64_t start = walk->start[axis];
+    if (out[axis] < 0) {
+      out[axis] = number(start);
+    } else if (start != 0) {
+      out[axis] = composer_.intern({.op = Opcode::add, .args = {out[axis], number(start), -1}});
+    }
+  }
   return out;
 }
 

@@ -28,33 +28,42 @@ std::array<std::int64_t, max_rank> coordinates(const Layout& dense, std::int64_t
 
 }  // namespace
 
-std::optional<Layout> seen_through(const Layout& inner, const Layout& view) {
-  const Layout dense = Layout::dense(inner.shape);
-  if (view == dense) return inner;
-  if (inner.shape.elements() == 0 || view.shape.elements() == 0) return std::nullopt;
-  const auto start = coordinates(dense, view.offset);
-  Layout out{view.shape, {}, inner.offset};
-  for (int axis = 0; axis < inner.shape.rank(); ++axis)
-    out.offset += start[at(axis)] * inner.stride(axis);
+std::optional<Walk> walk_of(const Shape& inner, const Layout& view) {
+  if (inner.elements() == 0 || view.shape.elements() == 0) return std::nullopt;
+  const Layout dense = Layout::dense(inner);
+  Walk walk{.start = coordinates(dense, view.offset)};
+  walk.axes.fill(-1);
   std::bitset<max_rank> taken;
   for (int axis = 0; axis < view.shape.rank(); ++axis) {
     if (view.shape[axis] == 1 || view.stride(axis) == 0) continue;
     int from = 0;
     const auto fits = [&] {
-      return inner.shape[from] != 1 && !taken[at(from)] &&
-             dense.stride(from) == view.stride(axis) &&
-             start[at(from)] + view.shape[axis] <= inner.shape[from];
+      return inner[from] != 1 && !taken[at(from)] && dense.stride(from) == view.stride(axis) &&
+             walk.start[at(from)] + view.shape[axis] <= inner[from];
     };
-    while (from < inner.shape.rank() && !fits()) ++from;
-    if (from == inner.shape.rank()) {
-      const bool reshaped =
-          view.is_dense() && view.offset == 0 && view.shape.elements() == inner.shape.elements();
-      return reshaped ? inner.reshape(view.shape) : std::nullopt;
-    }
+    while (from < inner.rank() && !fits()) ++from;
+    if (from == inner.rank()) return std::nullopt;
     taken[at(from)] = true;
-    out.strides[at(axis)] = inner.stride(from);
+    walk.axes[at(axis)] = from;
   }
-  return out;
+  return walk;
+}
+
+std::optional<Layout> seen_through(const Layout& inner, const Layout& view) {
+  if (view == Layout::dense(inner.shape)) return inner;
+  if (const auto walk = walk_of(inner.shape, view)) {
+    Layout out{view.shape, {}, inner.offset};
+    for (int axis = 0; axis < inner.shape.rank(); ++axis)
+      out.offset += walk->start[at(axis)] * inner.stride(axis);
+    for (int axis = 0; axis < view.shape.rank(); ++axis) {
+      const int from = walk->axes[at(axis)];
+      if (from >= 0) out.strides[at(axis)] = inner.stride(from);
+    }
+    return out;
+  }
+  const bool reshaped = view.is_dense() && view.offset == 0 && view.shape.elements() > 0 &&
+                        view.shape.elements() == inner.shape.elements();
+  return reshaped ? inner.reshape(view.shape) : std::nullopt;
 }
 
 bool reads_in_order(const Graph& graph, const Use& use) {

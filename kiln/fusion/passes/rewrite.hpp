@@ -1,5 +1,6 @@
 #pragma once
 /// What the fusing passes share.
+#include <array>
 #include <map>
 #include <optional>
 #include <span>
@@ -9,6 +10,15 @@
 #include "kiln/scalar/compose.hpp"
 
 namespace kiln::fusion {
+
+/// How a view of a dense tensor walks over its coordinates: from `start`, each axis of the view
+/// along `axes[i]` of the tensor; -1 where it stays.
+struct Walk {
+  std::array<std::int64_t, max_rank> start{};
+  std::array<int, max_rank> axes{};
+};
+/// Nothing if there are no elements, or if the view has another order.
+std::optional<Walk> walk_of(const Shape& inner, const Layout& view);
 
 /// The layout that reads `inner` as `view` reads a dense tensor of inner's shape. Nothing if
 /// strides cannot express it.
@@ -73,6 +83,15 @@ class BodyBuilder {
   /// The element of `use`, which is indexed, at `index`, a node: an input that is read in place if
   /// strides over `shape` can say where the elements are.
   std::int32_t element(const Use& use, std::int32_t index, const Shape& shape);
+  /// A number that follows from shapes, as an i32.
+  std::int32_t number(std::int64_t value);
+  /// The coordinates in a tensor of shape `inner` of the element that `view` has at coordinates
+  /// `outer`. Nothing if they are not walked one by one.
+  std::optional<std::vector<std::int32_t>> coordinates_through(const Shape& inner,
+                                                               const Layout& view,
+                                                               std::span<const std::int32_t> outer);
+  /// The coordinates of the result itself.
+  std::vector<std::int32_t> own_coordinates(const Shape& shape);
   /// The coordinates of an index.
   [[nodiscard]] std::vector<std::int32_t> coordinates(std::int32_t index) const;
   /// An input of dtype `dtype` that reads nothing: slot 0 of an epilogue. It must come first.
