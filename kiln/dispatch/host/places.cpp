@@ -22,7 +22,13 @@ void fill_place(const Shape& shape, int axis, std::int64_t first, std::size_t n,
   const auto size = static_cast<std::uint32_t>(shape[axis]);
   auto coordinate = static_cast<std::uint32_t>(first / length % shape[axis]);
   std::int64_t left = length - first % length;
-  for (std::size_t done = 0; done < n;) {
+  for (std::size_t done = 0; length == 1 && done < n;) {  // along the last axis they count
+    const std::size_t count = std::min<std::size_t>(n - done, size - coordinate);
+    std::iota(to + done, to + done + count, coordinate);
+    done += count;
+    coordinate = 0;
+  }
+  for (std::size_t done = 0; length > 1 && done < n;) {
     const std::size_t count = std::min(n - done, static_cast<std::size_t>(left));
     std::fill_n(to + done, count, coordinate);
     done += count;

@@ -31,7 +31,7 @@ class HostReduction {
       const bool away = call.reduction.axes[static_cast<std::size_t>(axis)];
       (away ? reduced_ : kept_).push(call.shape, axis, layouts);
       Shape& part = away ? reduced_shape_ : kept_shape_;
-      axes_.push_back({away, part.rank()});
+      axes_.emplace_back(away, part.rank());
       part.push_back(call.shape[axis]);
     }
     count_ = reduced_.count();

@@ -109,10 +109,12 @@ void TileReader::scatter(std::int64_t first, std::size_t n, const void* values) 
   });
 }
 
-TileGrid::TileGrid(const CoalescedAxes& axes) {
-  constexpr std::int64_t long_row = 256;
-  const std::int64_t count = axes.count();
-  const std::int64_t inner = axes.rank == 0 ? 1 : axes.sizes[axes.rank - 1];
+constexpr std::int64_t long_row = 256;
+
+TileGrid::TileGrid(const CoalescedAxes& axes)
+    : TileGrid(axes.count(), axes.rank == 0 ? 1 : axes.sizes[axes.rank - 1]) {}
+
+TileGrid::TileGrid(std::int64_t count, std::int64_t inner) {
   length_ = inner >= long_row ? inner : count;
   rows_ = length_ == 0 ? 0 : count / length_;
   constexpr std::int64_t vectors = 16;
@@ -279,6 +281,13 @@ void TileProgram::run_all(std::int64_t first, std::int64_t count, const std::byt
   });
 }
 
+/// In a tile of one row all coordinates but the last are the same, and so is much of what is
+/// computed from them.
+TileGrid TileProgram::grid() const {
+  const std::int64_t row = shape_.rank() == 0 ? 1 : shape_[-1];
+  return places().empty() || row < long_row ? TileGrid(axes_) : TileGrid(axes_.count(), row);
+}
+
 void TileProgram::run_all() const {
   const BlockGrid blocks(axes_);
   if (blocks.useful() && std::ranges::any_of(inputs_, &TileReader::lies_across)) {
@@ -288,7 +297,7 @@ void TileProgram::run_all() const {
     });
     return;
   }
-  const TileGrid grid(axes_);
+  const TileGrid grid = this->grid();
   cpu::parallel_for(grid.count(), grain(), [&](std::int64_t begin, std::int64_t end) {
     State state(*this);
     for (std::int64_t t = begin; t < end; ++t) {

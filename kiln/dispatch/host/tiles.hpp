@@ -69,6 +69,8 @@ class TileReader {
 class TileGrid {
  public:
   explicit TileGrid(const CoalescedAxes& axes);
+  /// For `count` elements in rows of `inner`.
+  TileGrid(std::int64_t count, std::int64_t inner);
 
   [[nodiscard]] std::int64_t count() const { return rows_ * parts_; }
   struct Range {
@@ -147,6 +149,7 @@ class TileProgram {
   [[nodiscard]] std::int64_t grain() const;
 
   [[nodiscard]] std::span<const int> places() const;
+  [[nodiscard]] TileGrid grid() const;
 
   CoalescedAxes axes_;
   Shape shape_;

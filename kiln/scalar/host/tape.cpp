@@ -276,7 +276,7 @@ Tape::Tape(const Body& body, const BodyTypes& types, std::span<const DType> inpu
 }
 
 Tape::State::State(const Tape& tape, std::span<const std::uint32_t> params)
-    : words_(tape.words_), tiles_(tape.temps_ * tile) {
+    : words_(tape.words_), tiles_(tape.temps_ * tile), uniform_(tape.temps_) {
   std::ranges::copy(params.first(tape.params_), words_.begin());
   std::ranges::copy(tape.constants_, words_.begin() + static_cast<std::ptrdiff_t>(tape.params_));
   for (const Step& step : tape.word_steps_) {
@@ -297,6 +297,7 @@ void Tape::run(State& state, std::span<const TileArg> inputs, std::span<void* co
   };
   for (const Step& step : tile_steps_) {
     std::array<TileArg, 3> from;
+    bool uniform = step.to.place == Place::temp && step.kernel != tile_kernels().store_f16;
     for (std::size_t i = 0; i < from.size() && step.from[i].place != Place::none; ++i) {
       const Ref& ref = step.from[i];
       const auto index = static_cast<std::size_t>(ref.index);
@@ -305,10 +306,13 @@ void Tape::run(State& state, std::span<const TileArg> inputs, std::span<void* co
       } else if (ref.place == Place::word) {
         from[i] = {&state.words_[index], true};
       } else {
-        from[i] = {memory(ref), false};
+        from[i] = {memory(ref), ref.place == Place::temp && state.uniform_[index] != 0};
       }
+      uniform = uniform && from[i].uniform;
     }
-    step.kernel(from.data(), memory(step.to), n);
+    if (step.to.place == Place::temp)
+      state.uniform_[static_cast<std::size_t>(step.to.index)] = uniform ? 1 : 0;
+    step.kernel(from.data(), memory(step.to), uniform ? 1 : n);
   }
 }
 

@@ -41,6 +41,7 @@ class Tape {
     friend class Tape;
     std::vector<std::uint32_t> words_;  ///< constants, params, and what follows from them alone
     std::vector<std::uint32_t> tiles_;
+    std::vector<char> uniform_;  ///< of each temp: whether one element stands for the tile
   };
 
   /// Computes `n` elements of every result, at most a tile, from `n` elements of every input. One
