@@ -35,7 +35,7 @@ bool is_one_launch(benchmark::State& state, const Device& device, F f) {
 struct FusedMatmul {
   static constexpr std::string_view name = "fused_matmul";
   static constexpr std::array inputs = {"lhs", "rhs", "bias"};
-  using layers = Layers<Cube, Fusion>;
+  using layers = Layers<Autodiff, Cube, Fusion>;
 
   static TensorSpec output(const TensorSpec& lhs, const TensorSpec& rhs, const TensorSpec&) {
     return matmul_spec(name, lhs, rhs);
@@ -52,6 +52,24 @@ struct FusedMatmul {
   }
   static Epilogue end() {
     return epilogue([](Expr value, Expr bias) { return relu(value + bias); }, {"bias"});
+  }
+
+  static constexpr Bound bound = Bound::compute;
+  struct Saved {
+    Checkpoint lhs;
+    Checkpoint rhs;
+    Checkpoint out;
+  };
+  static Saved save(const Saver& saver, const AnyTensor& lhs, const AnyTensor& rhs,
+                    const AnyTensor&, const AnyTensor& out) {
+    return {saver.keep_if(rhs.tracked(), lhs), saver.keep_if(lhs.tracked(), rhs), saver.keep(out)};
+  }
+  static void backward(const Saved& saved, const AnyTensor& grad, Grads<3>& grads) {
+    const AnyTensor g = relu_backward(saved.out.get(), grad);
+    auto& [lhs, rhs, bias] = grads;
+    if (lhs) lhs.set_reduced(matmul(g, transpose(saved.rhs.get()), GradientIn::lhs));
+    if (rhs) rhs.set_reduced(matmul(transpose(saved.lhs.get()), g, GradientIn::rhs));
+    if (bias) bias.set(g);
   }
 };
 
@@ -86,6 +104,140 @@ BENCHMARK_CAPTURE(matmul_bias_relu, plain_lazy, Mode::lazy, in_plain_operations)
 BENCHMARK_CAPTURE(matmul_bias_relu, plain_eager, Mode::eager, in_plain_operations)
     ->Apply(matrix_sizes);
 BENCHMARK_CAPTURE(matmul_bias_relu, by_hand, Mode::lazy, by_hand)->Apply(matrix_sizes);
+
+AnyTensor by_hand_of_row(const Operands& in) {
+  return by_hand({in.a, in.b, broadcast_to(in.c, {in.a.dim(0), in.b.dim(1)})});
+}
+
+/// The same with all gradients: three products, of which two have relu's mask in their loads.
+void matmul_bias_relu_gradients(benchmark::State& state, Mode mode, MatmulForm form) {
+  const Device device = device_for(mode);
+  const std::int64_t n = state.range(0);
+  const auto random = [&](const Shape& shape, std::uint64_t seed) {
+    return random_uniform(shape, seed, {-1, 1}, device);
+  };
+  const auto tracked = [](const AnyTensor& t, const Device& on) {
+    return t.to(on.autodiff()).require_grad();
+  };
+  const Operands plain{random({n, n}, 1), random({n, n}, 2), random({n}, 3)};
+  const AnyTensor seed = random({n, n}, 4);
+  std::vector<AnyTensor> gradients;  // held until they are computed
+  const auto all = [&](const Operands& in, MatmulForm f, const AnyTensor& arriving) {
+    const AnyTensor out = f(in);
+    const Gradients g = vjp(std::array{out}, std::array{arriving});
+    gradients = {g.of(in.a), g.of(in.b), g.of(in.c)};
+    return out.detach();
+  };
+  const Operands in{tracked(plain.a, device), tracked(plain.b, device), tracked(plain.c, device)};
+  const Timed timed = time_calls(state, device, [&] { return all(in, form, seed); });
+  const double size = static_cast<double>(n);
+  report_rate(state, "FLOP/s", 3 * 2 * size * size * size, timed);
+  const std::vector<AnyTensor> got = gradients;
+  const Device eager = device.eager();
+  const Operands again{tracked(plain.a, eager), tracked(plain.b, eager), tracked(plain.c, eager)};
+  check_near(state, timed.last, all(again, in_plain_operations, seed.to(eager)), 1e-6 * size);
+  for (std::size_t i = 0; i < got.size(); ++i) check_near(state, got[i], gradients[i], 1e-6 * size);
+}
+BENCHMARK_CAPTURE(matmul_bias_relu_gradients, plain_lazy, Mode::lazy, in_plain_operations)
+    ->Apply(matrix_sizes);
+BENCHMARK_CAPTURE(matmul_bias_relu_gradients, plain_eager, Mode::eager, in_plain_operations)
+    ->Apply(matrix_sizes);
+BENCHMARK_CAPTURE(matmul_bias_relu_gradients, by_hand, Mode::lazy, by_hand_of_row)
+    ->Apply(matrix_sizes);
+
+// What comes before a kernel: computed in its loads, or stored first, because somebody holds it.
+enum class Before : std::uint8_t { loaded, stored };
+
+using BeforeMatmul = AnyTensor (*)(const AnyTensor&, const AnyTensor&);
+AnyTensor mask(const AnyTensor& x, const AnyTensor& y) { return relu_backward(y, x); }
+AnyTensor scale(const AnyTensor& x, const AnyTensor&) { return x * 0.5; }
+AnyTensor widened(const AnyTensor& x, const AnyTensor&) { return cast(x, DType::f32) * 0.5; }
+
+void matmul_after(benchmark::State& state, Before where, BeforeMatmul before, DType dtype) {
+  const Device device = device_for(Mode::lazy);
+  if (dtype == DType::f16 && !device.limits().f16) {
+    state.SkipWithError("the adapter has no f16");
+    return;
+  }
+  const std::int64_t n = state.range(0);
+  const AnyTensor a = random_uniform({n, n}, 1, {-1, 1}, dtype, device);
+  const AnyTensor b = random_uniform({n, n}, 2, {-1, 1}, device);
+  const AnyTensor c = random_uniform({n, n}, 3, {-1, 1}, device);
+  AnyTensor held;
+  const auto call = [&] {
+    const AnyTensor x = before(a, c);
+    if (where == Before::stored) held = x;
+    return matmul(x, b);
+  };
+  if (where == Before::loaded && !is_one_launch(state, device, call)) return;
+  const Timed timed = time_calls(state, device, call);
+  const double size = static_cast<double>(n);
+  report_rate(state, "FLOP/s", 2 * size * size * size, timed);
+  const Device eager = device.eager();
+  check_near(state, timed.last, matmul(before(a.to(eager), c.to(eager)), b.to(eager)), 1e-6 * size);
+}
+BENCHMARK_CAPTURE(matmul_after, mask_loaded, Before::loaded, mask, DType::f32)->Apply(matrix_sizes);
+BENCHMARK_CAPTURE(matmul_after, mask_stored, Before::stored, mask, DType::f32)->Apply(matrix_sizes);
+BENCHMARK_CAPTURE(matmul_after, scale_loaded, Before::loaded, scale, DType::f32)
+    ->Apply(matrix_sizes);
+BENCHMARK_CAPTURE(matmul_after, scale_stored, Before::stored, scale, DType::f32)
+    ->Apply(matrix_sizes);
+BENCHMARK_CAPTURE(matmul_after, cast_loaded, Before::loaded, widened, DType::f16)
+    ->Apply(matrix_sizes);
+BENCHMARK_CAPTURE(matmul_after, cast_stored, Before::stored, widened, DType::f16)
+    ->Apply(matrix_sizes);
+
+/// x + w by a kernel of a user's own, which reads four elements at a time through its loads.
+struct Added {
+  static constexpr std::string_view name = "added";
+  static constexpr std::array inputs = {"x", "w"};
+  using layers = Layers<Cube, Fusion>;
+  static TensorSpec output(const TensorSpec& x, const TensorSpec&) { return x; }
+  static webgpu::Launch webgpu_kernel(const Operand& x, const Operand&, const Operand&) {
+    constexpr const char* text = R"({{ bindings }}
+@compute @workgroup_size({{ workgroup_size_x }})
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
+        @builtin(local_invocation_id) local: vec3<u32>) {
+  let i = (kiln_workgroup(group, groups).x * {{ workgroup_size_x }} + local.x) * 4;
+  if (i < params.n) { store_out4(i, load_x4(i) + load_w4(i)); }
+})";
+    const std::int64_t n = x.shape().elements();
+    return {.source = KernelSource::wgsl(text),
+            .workgroup = {256, 1, 1},
+            .params = {{"n", n}},
+            .grid = {ceil_div(n, 1024), 1, 1},
+            .vec4 = {"out"}};
+  }
+  static void cpu_kernel(const cpu::Input& x, const cpu::Input& w, const cpu::Output& out) {
+    const auto a = x.dense<float>();
+    const auto b = w.dense<float>();
+    const auto to = out.dense<float>();
+    constexpr std::int64_t grain = 1 << 14;
+    cpu::parallel_for(out.shape().elements(), grain, [&](std::int64_t begin, std::int64_t end) {
+      for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i)
+        to[i] = a[i] + b[i];
+    });
+  }
+};
+
+void before_a_kernel(benchmark::State& state, Before where) {
+  const Device device = device_for(Mode::lazy);
+  const std::int64_t n = std::int64_t{1} << state.range(0);
+  if (!fits(state, device, n)) return;
+  const AnyTensor x = random_normal({n}, 1, device);
+  const AnyTensor w = random_normal({n}, 2, device);
+  AnyTensor held;
+  const auto call = [&] {
+    const AnyTensor y = relu(x) * 2.0;
+    if (where == Before::stored) held = y;
+    return apply(Added{}, y, w);
+  };
+  const Timed timed = time_calls(state, device, call);
+  report_rate(state, "bytes of 3 streams/s", 3 * sizeof(float) * static_cast<double>(n), timed);
+  check_near(state, timed.last, relu(x) * 2.0 + w, 1e-5);
+}
+BENCHMARK_CAPTURE(before_a_kernel, loaded, Before::loaded)->Apply(powers_of_two);
+BENCHMARK_CAPTURE(before_a_kernel, stored, Before::stored)->Apply(powers_of_two);
 
 /// Eight operations that every peer has and fuses. What must move is a, b and the result.
 AnyTensor eight_operations(const AnyTensor& a, const AnyTensor& b) {

@@ -145,10 +145,11 @@ PlanPtr make_plan(Graph source, std::vector<std::string> names, const FusionLimi
   for (std::size_t v = 0; v < graph.values.size(); ++v)
     plan->original.push_back(static_cast<std::int32_t>(v));
   for (const auto& [copy, original] : graph.copies) plan->original[at(copy)] = original;
-  graph = fuse_elementwise(std::move(graph), limits);
-  graph = fuse_into_stores(std::move(graph), limits);
+  graph = fuse_elementwise(std::move(graph), limits, When::before_loads);
+  graph = fuse_into_stores(std::move(graph), limits, When::before_loads);
   graph = fuse_into_loads(std::move(graph), limits);
-  graph = fuse_elementwise(std::move(graph), limits);
+  graph = fuse_into_stores(std::move(graph), limits, When::after_loads);
+  graph = fuse_elementwise(std::move(graph), limits, When::after_loads);
   for (Node& node : graph.nodes) read_by_loads(node);
   for (const Node& node : graph.nodes) plan->names.push_back(name_of(node, plan->ops));
   plan->last_read = last_reads(graph);

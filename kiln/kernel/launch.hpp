@@ -87,6 +87,14 @@ struct Scratch {
   Integer elements = 0;
 };
 
+/// An input of which a kernel loads an element more than once.
+///
+///     const Repeated weights = {"w", ceil_div(1000, 64)};   // once for each tile
+struct Repeated {
+  std::string name;
+  Integer times = 0;  ///< how often, about; 0: very often
+};
+
 /// What the generated store computes before it writes a value: `body(value, inputs...)`, each input
 /// read at the index stored to. The inputs are operands of the operation, of the output's shape.
 /// Inputs that the kernel itself does not read may be strided, and are not copied.
@@ -147,9 +155,9 @@ struct Launch {
   std::vector<std::string> dense{};
   /// Inputs declared as arrays of vec4 of elements.
   std::vector<std::string> vec4{};
-  /// Inputs of which the kernel loads an element many times through `load_NAME`. Only little work
-  /// is fused into such loads.
-  std::vector<std::string> repeated{};
+  /// Inputs of which the kernel loads an element many times through its generated load. Only little
+  /// work is fused into such loads, and the less the oftener.
+  std::vector<Repeated> repeated{};
   std::vector<Scratch> scratch{};
   std::optional<Epilogue> store{};
   /// Outputs are zero before the kernel runs, and are otherwise undefined.

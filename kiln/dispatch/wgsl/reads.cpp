@@ -50,10 +50,10 @@ void Reads::append_key(std::string& key) const {
   append_bytes(key, places_.axes.rank);
 }
 
-std::string Reads::coordinates() const {
-  std::string text = wgsl::coordinates("index", prefix_, view_.rank, outermost_);
+std::string Reads::coordinates(std::string_view index) const {
+  std::string text = wgsl::coordinates(index, prefix_, view_.rank, outermost_);
   if (places_.used == 0) return text;
-  return text + wgsl::coordinates("index", places_prefix_, places_.axes.rank, places_.outermost);
+  return text + wgsl::coordinates(index, places_prefix_, places_.axes.rank, places_.outermost);
 }
 
 std::string Reads::position(std::size_t i, int lane, std::string_view index) const {

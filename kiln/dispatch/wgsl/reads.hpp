@@ -40,11 +40,12 @@ class Reads {
   [[nodiscard]] Access4 access(std::size_t i) const { return view_.access[i]; }
   /// Whether operand i's elements for four such results are one aligned vec4.
   [[nodiscard]] bool is_quad(std::size_t i) const { return dispatch::is_quad(view_.access[i]); }
-  /// Statements that compute the coordinates which positions and places use. They divide only if an
-  /// operand is neither as dense as the result nor a single element, or if a place is known.
-  [[nodiscard]] std::string coordinates() const;
+  /// Statements that compute the coordinates which positions and places use, from the number
+  /// `index`. They divide only if an operand is neither as dense as the result nor a single element,
+  /// or if a place is known.
+  [[nodiscard]] std::string coordinates(std::string_view index = "index") const;
   /// A u32 expression: where operand i's element for result `index + lane` is. `lane` may be above
-  /// 0 only if by_four. The name may differ from "index" only if no position uses coordinates.
+  /// 0 only if by_four. The index is that of coordinates(), unless no position uses those.
   [[nodiscard]] std::string position(std::size_t i, int lane = 0,
                                      std::string_view index = "index") const;
   /// Calls f(name, type, value) for what the body knows of the place of result `index + lane`.

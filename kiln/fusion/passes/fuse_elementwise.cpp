@@ -5,7 +5,8 @@ namespace {
 
 class IntoElementwise : Pass {
  public:
-  using Pass::Pass;
+  IntoElementwise(Graph from, const FusionLimits& within, When when)
+      : Pass(std::move(from), within), when_(when) {}
 
   Graph run() && {
     for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
@@ -27,6 +28,7 @@ class IntoElementwise : Pass {
       if (from == nullptr || !reads_in_order(graph, node(consumer), node(producer)) ||
           from->shape.elements() != to->shape.elements() ||
           !may_bind(graph, links, limits, producer, consumer) ||
+          (when_ == When::before_loads && left_to_loads(producer, consumer)) ||
           links.detour(graph, producer, consumer))
         continue;
       if (merge(producer, consumer)) return true;
@@ -64,12 +66,14 @@ class IntoElementwise : Pass {
     links.joined(producer, consumer, consumer);
     return true;
   }
+
+  When when_;
 };
 
 }  // namespace
 
-Graph fuse_elementwise(Graph graph, const FusionLimits& limits) {
-  return IntoElementwise(std::move(graph), limits).run();
+Graph fuse_elementwise(Graph graph, const FusionLimits& limits, When when) {
+  return IntoElementwise(std::move(graph), limits, when).run();
 }
 
 }  // namespace kiln::fusion

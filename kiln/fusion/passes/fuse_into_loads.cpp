@@ -11,6 +11,9 @@ namespace {
 constexpr int cheap_nodes = 16;
 constexpr std::int64_t few_elements = 1 << 16;
 constexpr std::size_t most_readers = 4;
+// What a kernel loads again and again lies in a cache, and such a kernel has arithmetic to do
+// meanwhile. So a byte that it loads more than it needs to weighs less than one of memory.
+constexpr double cached_bytes = 64;
 
 class IntoLoads : Pass {
  public:
@@ -35,7 +38,7 @@ class IntoLoads : Pass {
       return;
     std::vector<Node> rewritten;
     for (const std::int32_t reader : readers) {
-      auto with_it = rebuilt(reader, producer, value);
+      auto with_it = rebuilt(reader, producer, value, readers.size());
       if (!with_it) return;
       rewritten.push_back(std::move(*with_it));
     }
@@ -67,7 +70,8 @@ class IntoLoads : Pass {
   }
 
   /// The reader changed so that it computes `value` itself. Nothing if it cannot.
-  std::optional<Node> rebuilt(std::int32_t reader, std::int32_t producer, std::int32_t value) {
+  std::optional<Node> rebuilt(std::int32_t reader, std::int32_t producer, std::int32_t value,
+                              std::size_t readers) {
     Node out = node(reader);
     out.records = joined(node(producer).records, out.records);
     if (auto* work = std::get_if<Elementwise>(&out.work)) {
@@ -82,7 +86,7 @@ class IntoLoads : Pass {
     const Body& made = *std::get<Elementwise>(node(producer).work).body.body;
     const bool kernel = std::holds_alternative<Call>(out.work);
     if (made.position || (kernel && (made.knows_place() || made.has_index()))) return std::nullopt;
-    if (kernel) return into_kernel(std::move(out), node(producer), value);
+    if (kernel) return into_kernel(std::move(out), node(producer), value, readers);
     auto* work = std::get_if<Reduce>(&out.work);
     const std::size_t first =
         work->epilogue.body.body != nullptr ? work->epilogue.first : out.in.size();
@@ -101,7 +105,8 @@ class IntoLoads : Pass {
 
   /// The kernel's node with `value` computed by the loads of the operands that read it. Nothing if
   /// one of them takes no producer, or if something else of the node reads it.
-  std::optional<Node> into_kernel(Node out, const Node& producer, std::int32_t value) {
+  std::optional<Node> into_kernel(Node out, const Node& producer, std::int32_t value,
+                                  std::size_t readers) {
     auto& call = std::get<Call>(out.work);
     if (call.takes.loads.empty()) return std::nullopt;
     const auto plain = call.takes.loads.size() - call.producers.size();
@@ -124,7 +129,7 @@ class IntoLoads : Pass {
         out.in.push_back(before[at]);
         continue;
       } else {
-        auto built = loaded(call.takes.loads[operand], producer, value, before[at].layout);
+        auto built = loaded(call.takes.loads[operand], producer, value, before[at].layout, readers);
         if (!built) return std::nullopt;
         made.body = std::move(built->body);
         computed.insert(computed.end(), built->in.begin(), built->in.end());
@@ -146,25 +151,43 @@ class IntoLoads : Pass {
   }
 
   /// What a load computes in place of `value`, which the kernel sees through `view`.
-  std::optional<BodyBuilder::Built> loaded(dispatch::Loads loads, const Node& producer,
-                                           std::int32_t value, const Layout& view) {
-    if (loads == dispatch::Loads::closed) return std::nullopt;
+  std::optional<BodyBuilder::Built> loaded(const dispatch::Loads& loads, const Node& producer,
+                                           std::int32_t value, const Layout& view,
+                                           std::size_t readers) {
+    if (loads.times == 0) return std::nullopt;
     BodyBuilder builder(graph);
     const auto made = inside(builder, producer, value, view);
     if (!made) return std::nullopt;
     BodyBuilder::Built built = builder.finish({&*made, 1});
     if (!within(limits, built.body)) return std::nullopt;
-    if (loads == dispatch::Loads::once) return built;
-    // Each load finds the inputs again, and reads them again.
-    std::uint64_t bytes = 0;
-    bool near = true;
-    for (const Use& use : built.in) {
-      bytes += bytes_reached(graph, use);
-      near = near && (use.layout.is_dense() || bytes_reached(graph, use) <= sizeof(float));
-    }
-    const bool cheap = near && builder.size() <= cheap_nodes &&
-                       bytes <= dispatch::bytes_of({view.shape, graph.spec(value).dtype});
+    const bool cheap = loads.times == 1 || (builder.size() <= cheap_nodes &&
+                                            cheap_again(loads, built.in, value, view, readers));
     return cheap ? std::optional(std::move(built)) : std::nullopt;
+  }
+
+  /// Whether a kernel may find and read `in` anew each time that it loads an element of `value`.
+  /// Loads may then move more bytes, and storing moves the inputs and the value once.
+  bool cheap_again(const dispatch::Loads& loads, const std::vector<Use>& in, std::int32_t value,
+                   const Layout& view, std::size_t readers) const {
+    double bytes = 0;
+    for (const Use& use : in) {
+      const std::uint64_t reached = bytes_reached(graph, use);
+      const bool near = loads.by_coordinates ? lies_along(view, use.layout)
+                                             : use.layout.is_dense() || reached <= sizeof(float);
+      if (!near) return false;
+      bytes += static_cast<double>(reached);
+    }
+    const auto own = static_cast<double>(dispatch::bytes_of({view.shape, graph.spec(value).dtype}));
+    const double more = std::max(bytes - own, 0.0) * static_cast<double>(loads.times);
+    return more * static_cast<double>(readers) <= cached_bytes * (bytes + own);
+  }
+
+  /// Whether neighbours of `view` are neighbours in `layout`, or one element.
+  static bool lies_along(const Layout& view, const Layout& layout) {
+    for (int axis = 0; axis < view.shape.rank(); ++axis) {
+      if (view.shape[axis] != 1 && view.stride(axis) == 1 && layout.stride(axis) > 1) return false;
+    }
+    return true;
   }
 
   /// `body` over `in` and `shape`, in which reads of `value` are replaced by what makes it. A null

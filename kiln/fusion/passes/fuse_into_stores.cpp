@@ -15,7 +15,8 @@ struct Store {
 
 class IntoStores : Pass {
  public:
-  using Pass::Pass;
+  IntoStores(Graph from, const FusionLimits& within, When when)
+      : Pass(std::move(from), within), when_(when) {}
 
   Graph run() && {
     bool changed = true;
@@ -60,6 +61,7 @@ class IntoStores : Pass {
       const auto store = store_of(producer);
       return store && store->results[0].shape.elements() == work->shape.elements() &&
              reads_in_order(graph, node(consumer), node(producer)) &&
+             !(when_ == When::before_loads && left_to_loads(producer, consumer)) &&
              !links.detour(graph, producer, consumer) && merge(producer, *store, consumer);
     });
   }
@@ -95,12 +97,14 @@ class IntoStores : Pass {
     links.joined(producer, consumer, producer);
     return true;
   }
+
+  When when_;
 };
 
 }  // namespace
 
-Graph fuse_into_stores(Graph graph, const FusionLimits& limits) {
-  return IntoStores(std::move(graph), limits).run();
+Graph fuse_into_stores(Graph graph, const FusionLimits& limits, When when) {
+  return IntoStores(std::move(graph), limits, when).run();
 }
 
 }  // namespace kiln::fusion

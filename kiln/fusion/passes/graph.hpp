@@ -127,11 +127,15 @@ struct FusionLimits {
 
 /// Merges equal nodes.
 Graph share_common(Graph graph);
+/// When a pass runs. Before loads it leaves alone what would be stored besides its producer's
+/// result and may be computed in the loads of its readers instead. What they do not take it fuses
+/// later.
+enum class When : std::uint8_t { before_loads, after_loads };
 /// Fuses elementwise producers into elementwise consumers that read them in place. Chains and trees
 /// become one launch, which may have several results.
-Graph fuse_elementwise(Graph graph, const FusionLimits& limits);
+Graph fuse_elementwise(Graph graph, const FusionLimits& limits, When when);
 /// Fuses elementwise consumers into the store of the reduction or kernel before them.
-Graph fuse_into_stores(Graph graph, const FusionLimits& limits);
+Graph fuse_into_stores(Graph graph, const FusionLimits& limits, When when);
 /// Computes elementwise producers again inside each launch that reads them, if that moves no more
 /// bytes than storing them: elementwise ones, reductions, and kernels that read through loads.
 Graph fuse_into_loads(Graph graph, const FusionLimits& limits);

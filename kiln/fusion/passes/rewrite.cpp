@@ -340,6 +340,23 @@ std::uint64_t bytes_reached(const Graph& graph, const Use& use) {
   return bytes;
 }
 
+bool Pass::left_to_loads(std::int32_t producer, std::int32_t consumer) const {
+  const std::array both{producer, consumer};
+  const Node& c = graph.nodes[at(consumer)];
+  const auto stored_anyway = [&](const Use& use) {
+    return links.producer(use.value) == producer && links.needed_besides(graph, use.value, both);
+  };
+  const auto loads = [&](std::int32_t reader) {
+    const auto& work = graph.nodes[at(reader)].work;
+    const auto* call = std::get_if<Call>(&work);
+    return std::holds_alternative<Reduce>(work) || (call != nullptr && !call->takes.loads.empty());
+  };
+  const auto only_loaded = [&](std::int32_t value) {
+    return !graph.values[at(value)].held && std::ranges::all_of(links.consumers(value), loads);
+  };
+  return std::ranges::any_of(c.in, stored_anyway) && std::ranges::all_of(c.out, only_loaded);
+}
+
 Graph settle_order(Graph graph) {
   const Links links(graph);
   std::vector<Node> ordered;

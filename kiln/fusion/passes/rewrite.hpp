@@ -167,6 +167,9 @@ struct Pass {
 
   Node& node(std::int32_t n) { return graph.nodes[at(n)]; }
   Graph settled() && { return settle_order(std::move(graph)); }
+  /// Whether `consumer` reads of `producer` what is stored anyway, and nobody reads its own results
+  /// but launches that may compute them in their loads.
+  [[nodiscard]] bool left_to_loads(std::int32_t producer, std::int32_t consumer) const;
 
   Graph graph;
   const FusionLimits& limits;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "kiln/ops/matmul/tile.hpp"
 #include "lanes_wgsl.hpp"
 
 namespace kiln {
@@ -46,18 +47,18 @@ std::string again_text(const LanesTile& tile) {
   std::string step;
   std::string next;
   for (std::uint32_t j = 0; j < tile.cols; ++j) {
-    starts += fmt::format("    r{} -= params.k * params.rhs_k;\n", j);
-    row += fmt::format("{}Acc(rhs[r{}])", j == 0 ? "" : ", ", j);
-    next += fmt::format("      r{} += params.rhs_k;\n", j);
+    starts += fmt::format("    r{0} = rhs_move(r{0}, 0u - params.k, 0u);\n", j);
+    row += fmt::format("{}Acc(load_rhs_at(r{}, 0u, 0u))", j == 0 ? "" : ", ", j);
+    next += fmt::format("      r{0} = rhs_move(r{0}, 1u, 0u);\n", j);
   }
   for (std::uint32_t i = 0; i < tile.rows; ++i) {
     all += fmt::format("{}s{}", i == 0 ? "" : " + ", i);
     starts += fmt::format(
-        "    s{0} = Row();\n    var f{0} = lhs_base + min(m0 + {0}u, params.m - 1) "
-        "* params.lhs_row;\n",
+        "    s{0} = Row();\n"
+        "    var f{0} = lhs_move(lhs_base, min(m0 + {0}u, params.m - 1), 0u);\n",
         i);
-    step += fmt::format("      s{0} += strong_term(Acc(lhs[f{0}]), b);\n", i);
-    next += fmt::format("      f{} += params.lhs_k;\n", i);
+    step += fmt::format("      s{0} += strong_term(Acc(load_lhs_at(f{0}, 0u, 0u)), b);\n", i);
+    next += fmt::format("      f{0} = lhs_move(f{0}, 0u, 1u);\n", i);
   }
   return fmt::format(
       "  let all = {};\n  if (is_nan_sum({})) {{\n{}    for (var k = 0u; k < params.k; k++) {{\n"
@@ -82,17 +83,16 @@ LanesText lanes_text(const LanesTile& tile) {
   std::string next;
   for (std::uint32_t i = 0; i < tile.rows / share; ++i) {
     text.starts +=
-        fmt::format("  var l{} = lhs_base + min(m0 + {}u{}, params.m - 1) * params.lhs_row;\n", i,
+        fmt::format("  var l{} = lhs_move(lhs_base, min(m0 + {}u{}, params.m - 1), 0u);\n", i,
                     i * share, tile.shared ? " + lane" : "");
-    text.step += fmt::format("    let a{0} = Acc(lhs[l{0}]);\n", i);
-    next += fmt::format("    l{} += params.lhs_k;\n", i);
+    text.step += fmt::format("    let a{0} = Acc(load_lhs_at(l{0}, 0u, 0u));\n", i);
+    next += fmt::format("    l{0} = lhs_move(l{0}, 0u, 1u);\n", i);
   }
   for (std::uint32_t j = 0; j < tile.cols; ++j) {
     text.starts += fmt::format(
-        "  var r{0} = rhs_base + min(n0 + {0}u * LANES + lane, params.n - 1) * params.rhs_col;\n",
-        j);
-    row += fmt::format("{}Acc(rhs[r{}])", j == 0 ? "" : ", ", j);
-    next += fmt::format("    r{} += params.rhs_k;\n", j);
+        "  var r{0} = rhs_move(rhs_base, 0u, min(n0 + {0}u * LANES + lane, params.n - 1));\n", j);
+    row += fmt::format("{}Acc(load_rhs_at(r{}, 0u, 0u))", j == 0 ? "" : ", ", j);
+    next += fmt::format("    r{0} = rhs_move(r{0}, 1u, 0u);\n", j);
   }
   text.step += fmt::format("    let b = Row({});\n", row);
   for (std::uint32_t i = 0; i < tile.rows; ++i) {
@@ -132,16 +132,10 @@ webgpu::Launch webgpu::lanes_matmul(const Operand& lhs, const Operand& rhs, cons
                               .define("sums", text.sums)
                               .define("sum", tile.cols == 1 ? "row" : "row[j]"),
                 .workgroup = {tile.lanes, 1, 1},
-                .params = {{"m", m},
-                           {"n", n},
-                           {"k", k},
-                           {"batches", out.batch()},
-                           {"lhs_row", lhs.stride(-2)},
-                           {"lhs_k", lhs.stride(-1)},
-                           {"rhs_k", rhs.stride(-2)},
-                           {"rhs_col", rhs.stride(-1)}},
+                .params = {{"m", m}, {"n", n}, {"k", k}, {"batches", out.batch()}},
                 .grid = {ceil_div(n, width), ceil_div(m, tile.rows), out.batch()},
                 .strided = true,
+                .repeated = times_loaded(lhs, rhs, out, tile.rows, tile.shared ? width : tile.cols),
                 .trusted = true,
                 .rounds = k * (strong ? 2 : 1) + std::int64_t{tile.rows} * (tile.cols + 1)};
   if (strong) launch.params.emplace_back("gradient_rhs", gradient == GradientIn::rhs ? 1 : 0);

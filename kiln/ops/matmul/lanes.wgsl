@@ -4,8 +4,8 @@
 //
 // Loads are expensive there, since each is a load for every lane. Barriers cost more, so nothing goes through workgroup memory.
 // A thread computes ROWS x COLS outputs in registers. Its columns are LANES apart, so that the lanes' columns are adjacent. With
-// subgroup operations a lane loads one value of lhs in LANES and hands it to the others. Operands are read in place by their
-// strides, which are numbers of the launch, so one text serves every layout and size.
+// subgroup operations a lane loads one value of lhs in LANES and hands it to the others. Operands are read through
+// their loads, whose strides are numbers of the launch, so one text serves every layout and size.
 const LANES = {{ workgroup_size_x }}u;
 const ROWS = {{ rows }}u;
 const COLS = {{ cols }}u;
@@ -21,8 +21,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   let m0 = tile.y * ROWS;
   let n0 = tile.x * LANES * COLS;
   if (m0 >= params.m || n0 >= params.n || tile.z >= params.batches) { return; }  // surplus of a folded grid
-  let lhs_base = lhs_batch(tile.z);
-  let rhs_base = rhs_batch(tile.z);
+  let lhs_base = lhs_matrix(tile.z);
+  let rhs_base = rhs_matrix(tile.z);
 
   // Rows and columns outside of the result read those at its edge. They are not stored.
 {{ starts }}

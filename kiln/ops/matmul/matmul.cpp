@@ -17,28 +17,16 @@ namespace {
 /// How the kernel reads one operand's matrices.
 struct MatrixView {
   bool transposed = false;  ///< columns are contiguous, not rows
-  std::int64_t pitch = 0;   ///< elements from one row (column, if transposed) to the next
   bool dense = false;       ///< neither is contiguous: the operand is copied first
-  bool vec4 = false;        ///< can be read as whole vec4
+  bool vec4 = false;        ///< the contiguous dimension divides by four
 };
 
 MatrixView view_of(const Operand& t) {
   const auto lies_together = [&](int axis) { return t.stride(axis) == 1 || t.dim(axis) == 1; };
   MatrixView v;
-  if (lies_together(-1)) {
-    v.pitch = t.stride(-2);
-  } else if (lies_together(-2)) {
-    v.transposed = true;
-    v.pitch = t.stride(-1);
-  } else {
-    v.dense = true;
-    v.pitch = t.dim(-1);
-  }
-  v.vec4 = t.dim(v.transposed ? -2 : -1) % 4 == 0 && v.pitch % 4 == 0;
-  if (!v.dense) {
-    v.vec4 = v.vec4 && t.layout.offset % 4 == 0 && t.stride(v.transposed ? -2 : -1) == 1;
-    for (int axis = 0; axis < t.rank() - 2; ++axis) v.vec4 = v.vec4 && t.stride(axis) % 4 == 0;
-  }
+  v.transposed = !lies_together(-1) && lies_together(-2);
+  v.dense = !lies_together(-1) && !v.transposed;
+  v.vec4 = t.dim(v.transposed ? -2 : -1) % 4 == 0;
   return v;
 }
 
@@ -174,6 +162,10 @@ webgpu::Launch webgpu::tiled_matmul(const Operand& lhs, const Operand& rhs, cons
                               .define("rhs_along_k", spelled(r.transposed))
                               .define("lhs_vec", spelled(l.vec4))
                               .define("rhs_vec", spelled(r.vec4))
+                              .define("lhs_four", l.transposed ? "load_lhs_down4(at, m, k)"
+                                                               : "load_lhs_at4(at, m, k)")
+                              .define("rhs_four", r.transposed ? "load_rhs_down4(at, k, n)"
+                                                               : "load_rhs_at4(at, k, n)")
                               .define("out_vec", spelled(out_vec))
                               .define("gradient_lhs", spelled(gradient == GradientIn::lhs))
                               .define("gradient_rhs", spelled(gradient == GradientIn::rhs))
@@ -182,16 +174,13 @@ webgpu::Launch webgpu::tiled_matmul(const Operand& lhs, const Operand& rhs, cons
                 .params = {{"m", out.dim(-2)},
                            {"n", out.dim(-1)},
                            {"k", lhs.dim(-1)},
-                           {"batches", out.batch()},
-                           {"lhs_pitch", l.pitch},
-                           {"rhs_pitch", r.pitch}},
+                           {"batches", out.batch()}},
                 .grid = {ceil_div(out.dim(-1), tile.n), ceil_div(out.dim(-2), tile.m), out.batch()},
                 .strided = true,
+                .repeated = times_loaded(lhs, rhs, out, tile.m, tile.n),
                 .trusted = true};
   if (l.dense) launch.dense.emplace_back("lhs");
   if (r.dense) launch.dense.emplace_back("rhs");
-  if (l.vec4) launch.vec4.emplace_back("lhs");
-  if (r.vec4) launch.vec4.emplace_back("rhs");
   if (out_vec) launch.vec4.emplace_back("out");
   return launch;
 }

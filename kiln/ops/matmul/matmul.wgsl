@@ -1,6 +1,6 @@
 {{ bindings }}
 
-// out[z] = lhs[z] * rhs[z]. Both operands are read in place, whichever of their last two dimensions is contiguous.
+// out[z] = lhs[z] * rhs[z]. Both operands are read through their loads, whichever of their last two dimensions is contiguous.
 //
 // A workgroup computes a tile of TM x TN outputs and walks along k, TK steps at a time. Both operands are copied to workgroup
 // memory in k-major order (so lhs is transposed), and the inner loop reads whole vectors of both. A thread computes RM x RN
@@ -14,7 +14,7 @@ const SPLIT = {{ k_split }}u;           // teams of threads that share a tile, e
 const BUFFERS = {{ buffers }}u;         // 2: the next tile is written while this one is read, with one barrier for each tile
 const LHS_ALONG_K = {{ lhs_along_k }};  // k is the contiguous dimension of lhs (row-major), else m
 const RHS_ALONG_K = {{ rhs_along_k }};  // k is the contiguous dimension of rhs (transposed), else n
-const LHS_VEC = {{ lhs_vec }};          // lhs is bound as vec4: contiguous dimension, pitch and batch offsets divide by 4
+const LHS_VEC = {{ lhs_vec }};          // the contiguous dimension of lhs divides by 4, so that no quad is half outside
 const RHS_VEC = {{ rhs_vec }};
 const OUT_VEC = {{ out_vec }};          // n divides by 4
 const GRADIENT_LHS = {{ gradient_lhs }};  // zeros of this operand are strong: 0 times infinity or NaN is 0
@@ -34,6 +34,10 @@ const LHS_QUADS = TM * TK / 4;          // quads to load for a tile, and the sha
 const RHS_QUADS = TN * TK / 4;
 const LHS_SHARE = (LHS_QUADS + THREADS - 1) / THREADS;
 const RHS_SHARE = (RHS_QUADS + THREADS - 1) / THREADS;
+const LHS_M = select(1u, 0u, LHS_ALONG_K);  // from one element of a quad to the next
+const LHS_K = select(0u, 1u, LHS_ALONG_K);
+const RHS_N = select(1u, 0u, RHS_ALONG_K);
+const RHS_K = select(0u, 1u, RHS_ALONG_K);
 const ROOM = max(BUFFERS * STAGE, SPLIT / 2 * TM * TN / 4);
 
 alias Quad = vec4<Acc>;
@@ -60,35 +64,32 @@ fn keep_quad(p: Place, base: u32, pitch: u32, along_k: bool, q: Quad) {
   }
 }
 
-// Converting through vec4 compiles for an array of Elem and for one of vec4<Elem>.
-fn lhs_at(i: u32) -> Quad { return Quad(vec4<Elem>(lhs[i])); }
-fn rhs_at(i: u32) -> Quad { return Quad(vec4<Elem>(rhs[i])); }
+fn lhs_one(at: lhs_Matrix, m: u32, k: u32) -> Acc { return Acc(load_lhs_at(at, m, k)); }
+fn rhs_one(at: rhs_Matrix, n: u32, k: u32) -> Acc { return Acc(load_rhs_at(at, k, n)); }
 
-// A quad outside of the operand is zero. Memory there is never read, so a NaN there cannot spread.
-fn lhs_quad(base: u32, m: u32, k: u32) -> Quad {
+// A quad outside of the operand is zero. Nothing there is ever loaded, so a NaN there cannot spread.
+fn lhs_quad(at: lhs_Matrix, m: u32, k: u32) -> Quad {
   var q = Quad();
   if (m < params.m && k < params.k) {
-    let at = base + select(k * params.lhs_pitch + m, m * params.lhs_pitch + k, LHS_ALONG_K);
-    if (LHS_VEC) { return lhs_at(at / 4); }
+    if (LHS_VEC) { return Quad({{ lhs_four }}); }
     let left = select(params.m - m, params.k - k, LHS_ALONG_K);
-    q.x = lhs_at(at).x;
-    if (left > 1) { q.y = lhs_at(at + 1).x; }
-    if (left > 2) { q.z = lhs_at(at + 2).x; }
-    if (left > 3) { q.w = lhs_at(at + 3).x; }
+    q.x = lhs_one(at, m, k);
+    if (left > 1) { q.y = lhs_one(at, m + LHS_M, k + LHS_K); }
+    if (left > 2) { q.z = lhs_one(at, m + LHS_M * 2, k + LHS_K * 2); }
+    if (left > 3) { q.w = lhs_one(at, m + LHS_M * 3, k + LHS_K * 3); }
   }
   return q;
 }
 
-fn rhs_quad(base: u32, n: u32, k: u32) -> Quad {
+fn rhs_quad(at: rhs_Matrix, n: u32, k: u32) -> Quad {
   var q = Quad();
   if (n < params.n && k < params.k) {
-    let at = base + select(k * params.rhs_pitch + n, n * params.rhs_pitch + k, RHS_ALONG_K);
-    if (RHS_VEC) { return rhs_at(at / 4); }
+    if (RHS_VEC) { return Quad({{ rhs_four }}); }
     let left = select(params.n - n, params.k - k, RHS_ALONG_K);
-    q.x = rhs_at(at).x;
-    if (left > 1) { q.y = rhs_at(at + 1).x; }
-    if (left > 2) { q.z = rhs_at(at + 2).x; }
-    if (left > 3) { q.w = rhs_at(at + 3).x; }
+    q.x = rhs_one(at, n, k);
+    if (left > 1) { q.y = rhs_one(at, n + RHS_N, k + RHS_K); }
+    if (left > 2) { q.z = rhs_one(at, n + RHS_N * 2, k + RHS_K * 2); }
+    if (left > 3) { q.w = rhs_one(at, n + RHS_N * 3, k + RHS_K * 3); }
   }
   return q;
 }
@@ -96,7 +97,7 @@ fn rhs_quad(base: u32, n: u32, k: u32) -> Quad {
 // What a thread copies from memory to workgroup memory.
 struct Load { lhs: array<Quad, LHS_SHARE>, rhs: array<Quad, RHS_SHARE> }
 
-fn load(next: ptr<function, Load>, thread: u32, lhs_base: u32, rhs_base: u32, m0: u32, n0: u32, k0: u32) {
+fn load(next: ptr<function, Load>, thread: u32, lhs_base: lhs_Matrix, rhs_base: rhs_Matrix, m0: u32, n0: u32, k0: u32) {
   for (var i = 0u; i < LHS_SHARE; i++) {
     let p = place(thread + i * THREADS, TM, LHS_ALONG_K);
     (*next).lhs[i] = lhs_quad(lhs_base, m0 + p.across, k0 + p.k);
@@ -145,22 +146,10 @@ fn multiply(acc: ptr<function, Sums>, stage: u32, team: u32, x: u32, y: u32) {
 fn bits(q: Quad) -> vec4<u32> { return bitcast<vec4<u32>>(q) & vec4<u32>(0x7fffffffu); }
 fn is_nan4(q: Quad) -> vec4<bool> { return bits(q) > vec4<u32>(0x7f800000u); }
 
-fn lhs_one(base: u32, m: u32, k: u32) -> Acc {
-  let at = base + select(k * params.lhs_pitch + m, m * params.lhs_pitch + k, LHS_ALONG_K);
-  if (LHS_VEC) { return lhs_at(at / 4)[at % 4]; }
-  return lhs_at(at).x;
-}
-
-fn rhs_one(base: u32, n: u32, k: u32) -> Acc {
-  let at = base + select(k * params.rhs_pitch + n, n * params.rhs_pitch + k, RHS_ALONG_K);
-  if (RHS_VEC) { return rhs_at(at / 4)[at % 4]; }
-  return rhs_at(at).x;
-}
-
 // Adds up sums with a NaN again, with strong zeros of the gradient. That is rare, so the loop above does without it.
 fn summed_again(row: u32, col: u32, batch: u32) -> Quad {
-  let lhs_base = lhs_batch(batch);
-  let rhs_base = rhs_batch(batch);
+  let lhs_base = lhs_matrix(batch);
+  let rhs_base = rhs_matrix(batch);
   let last = params.n - 1;
   var sum = Quad();
   for (var k = 0u; k < params.k && !all(is_nan4(sum)); k++) {
@@ -195,8 +184,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   let m0 = tile.y * TM;
   let n0 = tile.x * TN;
   if (m0 >= params.m || n0 >= params.n || tile.z >= params.batches) { return; }  // surplus of a folded grid
-  let lhs_base = lhs_batch(tile.z);
-  let rhs_base = rhs_batch(tile.z);
+  let lhs_base = lhs_matrix(tile.z);
+  let rhs_base = rhs_matrix(tile.z);
   let team = select(thread / TEAM, 0, SPLIT == 1);
   let x = thread % COLS;
   let y = thread / COLS % ROWS;

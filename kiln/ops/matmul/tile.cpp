@@ -46,4 +46,13 @@ MatmulTile choose_tile(const Limits& limits, std::int64_t batches, std::int64_t 
   return best.fits(limits) ? best : MatmulTile{32, 64, 16, 8, 8, 1, 1};
 }
 
+std::vector<Repeated> times_loaded(const Operand& lhs, const Operand& rhs, const Operand& out,
+                                   std::int64_t rows, std::int64_t cols) {
+  const auto batches = [&](const Operand& t) {
+    return ceil_div(out.batch(), std::max<std::int64_t>(t.batch(), 1));
+  };
+  return {{"lhs", ceil_div(out.dim(-1), cols) * batches(lhs)},
+          {"rhs", ceil_div(out.dim(-2), rows) * batches(rhs)}};
+}
+
 }  // namespace kiln

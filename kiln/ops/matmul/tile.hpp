@@ -1,6 +1,8 @@
 #pragma once
 #include <cstdint>
+#include <vector>
 
+#include "kiln/kernel/launch.hpp"
 #include "kiln/runtime/runtime.hpp"
 
 namespace kiln {
@@ -29,5 +31,10 @@ struct MatmulTile {
 /// `lanes_matmul`.
 MatmulTile choose_tile(const Limits& limits, std::int64_t batches, std::int64_t m, std::int64_t n,
                        std::int64_t k);
+
+/// How often a product loads each element of its operands, if a workgroup that loads everything
+/// once makes rows x cols outputs.
+std::vector<Repeated> times_loaded(const Operand& lhs, const Operand& rhs, const Operand& out,
+                                   std::int64_t rows, std::int64_t cols);
 
 }  // namespace kiln

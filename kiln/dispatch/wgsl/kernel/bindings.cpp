@@ -130,14 +130,15 @@ class Renderer {
     loads_.resize(in_.size());
     for (std::size_t i = 0; i < in_.size(); ++i) {
       const FusedProducer* producer = producer_of(producers_, i);
-      if (producer != nullptr && loads_of(launch_, names[i], reads[i]) == Loads::closed) {
+      if (producer != nullptr && loads_of(launch_, names[i], reads[i]).times == 0) {
         refuse_producer(table_, *producer);
       }
-      if (!reads[i].load && !reads[i].load_four) continue;
-      check_load_name(table_, launch_, in_, out_, names[i]);
-      loads_[i].emplace(table_.name, i, in_[i], reads[i], producer, in_vec4(names[i]));
+      if (!reads[i].loads()) continue;
+      check_load_name(table_, launch_, in_, out_, names[i], reads[i].by_coordinates());
+      loads_[i].emplace(table_.name, i, in_[i], reads[i], producer, in_vec4(names[i]),
+                        out_[0].shape());
     }
-    for (const std::string& name : launch_.repeated) {
+    for (const auto& [name, times] : launch_.repeated) {
       const auto named = [&](const Operand& t) { return t.name == name; };
       const auto at = std::ranges::find_if(in_, named);
       if (at == in_.end() || !loads_[static_cast<std::size_t>(at - in_.begin())])

@@ -80,7 +80,11 @@ bool wants_dense(const webgpu::Launch& launch, std::string_view name, const Oper
     return std::ranges::find(list, name) != list.end();
   };
   if (names(launch.dense)) return true;
-  if (reads.loads_alone()) return !launch.strided && names(launch.repeated);
+  if (reads.loads_alone()) {
+    const bool repeated =
+        std::ranges::find(launch.repeated, name, &Repeated::name) != launch.repeated.end();
+    return !launch.strided && repeated;
+  }
   const bool store_alone =
       launch.store && names(launch.store->inputs) && !mentions_operand(launch, name);
   return !launch.strided && !store_alone;

@@ -13,38 +13,32 @@
 namespace kiln::dispatch::wgsl {
 namespace {
 
-/// What one text says about an operand.
-class Search {
+/// What texts say about names, in one pass over each.
+class Mentions {
  public:
-  explicit Search(std::string_view text) : tokens_(wgsl_tokens(text)) {}
+  void add(std::string_view text) {
+    const std::vector<WgslToken> tokens = wgsl_tokens(text);
+    for (std::size_t i = 0; i + 1 < tokens.size(); ++i) {
+      if (tokens[i].kind != WgslToken::Kind::word) continue;
+      const std::string_view before = i == 0 ? std::string_view() : tokens[i - 1].text;
+      if (before == ".") continue;  // a member of that name is none
+      if (!tokens[i + 1].is(":")) named_.insert(tokens[i].text);  // nor is what is declared so
+      if (before == "fn" || before == "struct" || before == "alias") {
+        defined_.insert(tokens[i].text);
+      } else if (tokens[i + 1].is("(")) {
+        called_.insert(tokens[i].text);
+      }
+    }
+  }
 
-  /// Whether the text has this variable. A member of that name is none.
-  [[nodiscard]] bool names(std::string_view variable) const {
-    return any(variable, [&](std::size_t i) { return !follows(i, "."); });
-  }
-  [[nodiscard]] bool calls(std::string_view function) const {
-    return any(function,
-               [&](std::size_t i) { return tokens_[i + 1].is("(") && !follows(i, "fn"); });
-  }
-  [[nodiscard]] bool defines(std::string_view function) const {
-    return any(function, [&](std::size_t i) {
-      return follows(i, "fn") || follows(i, "struct") || follows(i, "alias");
-    });
-  }
+  [[nodiscard]] bool names(std::string_view variable) const { return named_.contains(variable); }
+  [[nodiscard]] bool calls(std::string_view function) const { return called_.contains(function); }
+  [[nodiscard]] bool defines(std::string_view name) const { return defined_.contains(name); }
 
  private:
-  template <class F>
-  [[nodiscard]] bool any(std::string_view word, F f) const {
-    for (std::size_t i = 0; i + 1 < tokens_.size(); ++i) {
-      if (tokens_[i].is(word) && f(i)) return true;
-    }
-    return false;
-  }
-  [[nodiscard]] bool follows(std::size_t i, std::string_view before) const {
-    return i > 0 && tokens_[i - 1].is(before);
-  }
-
-  std::vector<WgslToken> tokens_;
+  std::set<std::string_view> named_;
+  std::set<std::string_view> called_;
+  std::set<std::string_view> defined_;
 };
 
 }  // namespace
@@ -59,34 +53,43 @@ std::vector<OperandReads> operand_reads(const webgpu::Launch& launch,
   // Most kernels have no such function, and every plan asks.
   if (std::ranges::none_of(sources, may_load))
     return std::vector<OperandReads>(names.size(), OperandReads{.array = true});
-  const std::vector<Search> texts(sources.begin(), sources.end());
-  const auto in_any = [&](auto f) { return std::ranges::any_of(texts, f); };
+  Mentions texts;
+  for (const std::string_view source : sources) texts.add(source);
   std::vector<OperandReads> out;
   for (const std::string_view name : names) {
-    const auto loads = [&](const std::string& function) {
-      return in_any([&](const Search& text) { return text.calls(function); }) &&
-             !in_any([&](const Search& text) { return text.defines(function); });
+    // load_NAME with that end, unless it is the load of another operand.
+    const auto loads = [&](std::string_view end) {
+      const std::string function = fmt::format("load_{}{}", name, end);
+      const bool other =
+          !end.empty() && std::ranges::find(names, fmt::format("{}{}", name, end)) != names.end();
+      return !other && texts.calls(function) && !texts.defines(function);
     };
     const auto calls = [&](std::string_view what) {
-      const std::string function = fmt::format("{}_{}", name, what);
-      return in_any([&](const Search& text) { return text.calls(function); });
+      return texts.calls(fmt::format("{}_{}", name, what));
     };
     const bool in_store =
         launch.store && std::ranges::find(launch.store->inputs, name) != launch.store->inputs.end();
-    out.push_back(
-        {.array = in_store || in_any([&](const Search& text) { return text.names(name); }),
-         .layout = calls("stride") || calls("offset") || calls("batch"),
-         .load = loads(fmt::format("load_{}", name)),
-         .load_four = std::ranges::find(names, fmt::format("{}4", name)) == names.end() &&
-                      loads(fmt::format("load_{}4", name))});
+    out.push_back({.array = in_store || texts.names(name),
+                   .layout = calls("stride") || calls("offset") || calls("batch"),
+                   .load = loads(""),
+                   .load_four = loads("4"),
+                   .at = loads("_at"),
+                   .at_four = loads("_at4"),
+                   .down_four = loads("_down4"),
+                   .matrix = (calls("matrix") || calls("move")) &&
+                             !texts.defines(fmt::format("{}_Matrix", name))});
   }
   return out;
 }
 
 Loads loads_of(const webgpu::Launch& launch, std::string_view name, const OperandReads& reads) {
-  if (!reads.loads_alone()) return Loads::closed;
-  const bool repeated = std::ranges::find(launch.repeated, name) != launch.repeated.end();
-  return repeated ? Loads::repeated : Loads::once;
+  if (!reads.loads_alone()) return {};
+  Loads loads{.times = 1, .by_coordinates = !reads.by_number()};
+  const auto repeated = std::ranges::find(launch.repeated, name, &Repeated::name);
+  if (repeated == launch.repeated.end()) return loads;
+  const std::int64_t times = repeated->times;
+  loads.times = times > 0 ? times : Loads::many;
+  return loads;
 }
 
 void append_key(std::string& key, std::span<const FusedProducer> producers) {
@@ -103,7 +106,8 @@ void append_key(std::string& key, std::span<const FusedProducer> producers) {
 }
 
 OperandLoad::OperandLoad(std::string_view op, std::size_t number, const Operand& operand,
-                         const OperandReads& reads, const FusedProducer* producer, bool vec4)
+                         const OperandReads& reads, const FusedProducer* producer, bool vec4,
+                         const Shape& out)
     : op_(op),
       number_(number),
       operand_(operand.name),
@@ -124,6 +128,16 @@ OperandLoad::OperandLoad(std::string_view op, std::size_t number, const Operand&
     }
     types_ = infer(op, *producer->body, dtypes, dtype_);
   }
+  if (wanted_.by_coordinates()) {
+    std::vector<Layout> seen;
+    for (const Layout& layout : layouts) seen.push_back(layout.broadcast_to(operand.shape()));
+    places_.emplace(op, name("p"), operand_, std::move(seen), operand.shape(),
+                    wanted_.matrix ? &out : nullptr,
+                    Places::Fours{wanted_.at_four, wanted_.down_four});
+    for (std::size_t i = 0; i < arrays_.size() && !wanted_.array; ++i)
+      arrays_[i].vec4 = arrays_[i].vec4 || places_->is_quad(i, -1) || places_->is_quad(i, -2);
+  }
+  if (!wanted_.by_number()) return;
   const bool in_place =
       producer == nullptr && operand.layout.is_dense() && operand.layout.offset == 0;
   if (in_place) {
@@ -161,6 +175,11 @@ std::size_t OperandLoad::add_numbers(Metadata& metadata) const {
       metadata.add(number(), "u32", word_of_size(op_, size));
     });
   }
+  if (places_) {
+    places_->each_number([&](const std::string& number, std::int64_t size) {
+      metadata.add(number, "u32", word_of_size(op_, size));
+    });
+  }
   return first;
 }
 
@@ -169,19 +188,20 @@ bool OperandLoad::is_quad(std::size_t i) const {
   return arrays_[i].vec4 && (!reads_ || reads_->is_quad(i));
 }
 
-/// Element `index + lane` of array i. With `four`, whole vec4s were read.
+/// Element `kiln_index + lane` of array i. With `four`, whole vec4s were read.
 std::string OperandLoad::element(std::size_t i, int lane, bool four) const {
   if (four && is_quad(i)) return fmt::format("kiln_q{}[{}]", i, lane);
-  const std::string plain = lane == 0 ? "index" : fmt::format("index + {}u", lane);
-  return element_of(arrays_[i], reads_ ? reads_->position(i, lane) : plain);
+  const std::string plain = lane == 0 ? "kiln_index" : fmt::format("kiln_index + {}u", lane);
+  return element_of(arrays_[i], reads_ ? reads_->position(i, lane, "kiln_index") : plain);
 }
 
-/// What a load gives for `index + lane`.
-std::string OperandLoad::result(int lane, bool four) const {
-  if (producer_ == nullptr) return element(0, lane, four);
+/// What a load gives, from `element(i)` of each array i.
+template <class Element>
+std::string OperandLoad::result(const Element& element) const {
+  if (producer_ == nullptr) return element(0);
   std::vector<std::string> arguments;
   for (std::size_t i = 0; i < arrays_.size(); ++i)
-    arguments.push_back(wgsl_load(arrays_[i].dtype, element(i, lane, four)));
+    arguments.push_back(wgsl_load(arrays_[i].dtype, element(i)));
   return fmt::format("{}({})", name("compute"), fmt::join(arguments, ", "));
 }
 
@@ -191,18 +211,44 @@ std::string OperandLoad::four_elements() const {
   std::vector<std::string> lanes;
   if (reads_ && !reads_->by_four()) {
     for (int lane = 0; lane < 4; ++lane)
-      lanes.push_back(fmt::format("{}(index + {}u)", name("one"), lane));
+      lanes.push_back(fmt::format("{}(kiln_index + {}u)", name("one"), lane));
     return fmt::format("  return vec4<{}>({});\n", type, fmt::join(lanes, ", "));
   }
-  std::string text = reads_ ? reads_->coordinates() : "";
+  std::string text = reads_ ? reads_->coordinates("kiln_index") : "";
   for (std::size_t i = 0; i < arrays_.size(); ++i) {
     if (!is_quad(i)) continue;
     text += fmt::format("  let kiln_q{} = {}[({}) / 4u];\n", i, arrays_[i].name,
-                        reads_ ? reads_->position(i) : "index");
+                        reads_ ? reads_->position(i, 0, "kiln_index") : "kiln_index");
   }
   if (producer_ == nullptr && is_quad(0)) return text + "  return kiln_q0;\n";
-  for (int lane = 0; lane < 4; ++lane) lanes.push_back(result(lane, true));
+  for (int lane = 0; lane < 4; ++lane)
+    lanes.push_back(result([&](std::size_t i) { return element(i, lane, true); }));
   return fmt::format("{}  return vec4<{}>({});\n", text, type, fmt::join(lanes, ", "));
+}
+
+/// The body of load_NAME_at4 (axis -1) or load_NAME_down4 (axis -2).
+std::string OperandLoad::four_along(int axis) const {
+  std::string text;
+  const auto quad = [&](std::size_t i) { return arrays_[i].vec4 && places_->is_quad(i, axis); };
+  for (std::size_t i = 0; i < arrays_.size(); ++i) {
+    const std::string at = places_->position(i);
+    if (quad(i)) {
+      text += fmt::format("  let kiln_q{} = {}[({}) / 4u];\n", i, arrays_[i].name, at);
+    } else if (places_->repeats(i, axis)) {
+      text += fmt::format("  let kiln_q{} = {};\n", i, element_of(arrays_[i], at));
+    }
+  }
+  if (producer_ == nullptr && quad(0)) return text + "  return kiln_q0;\n";
+  std::vector<std::string> lanes;
+  for (int lane = 0; lane < 4; ++lane) {
+    lanes.push_back(result([&](std::size_t i) {
+      if (quad(i)) return fmt::format("kiln_q{}[{}]", i, lane);
+      if (places_->repeats(i, axis)) return fmt::format("kiln_q{}", i);
+      return element_of(arrays_[i], places_->position(i, axis, lane));
+    }));
+  }
+  return fmt::format("{}  return vec4<{}>({});\n", text, wgsl_storage_type(dtype_),
+                     fmt::join(lanes, ", "));
 }
 
 /// The producer's body as a function of elements.
@@ -227,19 +273,46 @@ std::string OperandLoad::compute(std::set<std::string>& helpers) const {
                      value);
 }
 
-std::string OperandLoad::functions(std::set<std::string>& helpers) const {
+std::string OperandLoad::by_number() const {
   const std::string_view type = wgsl_storage_type(dtype_);
-  std::string text = producer_ == nullptr ? "" : compute(helpers);
-  text += fmt::format("fn {}(index: u32) -> {} {{\n{}  return {};\n}}\n", name("one"), type,
-                      reads_ ? reads_->coordinates() : "", result(0, false));
+  std::string text = fmt::format("fn {}(kiln_index: u32) -> {} {{\n{}  return {};\n}}\n",
+                                 name("one"), type, reads_ ? reads_->coordinates("kiln_index") : "",
+                                 result([&](std::size_t i) { return element(i, 0, false); }));
   if (wanted_.load) {
-    text += fmt::format("fn load_{}(index: u32) -> {} {{ return {}(index); }}\n", operand_, type,
-                        name("one"));
+    text += fmt::format("fn load_{}(kiln_index: u32) -> {} {{ return {}(kiln_index); }}\n",
+                        operand_, type, name("one"));
   }
   if (wanted_.load_four) {
-    text += fmt::format("fn load_{}4(index: u32) -> vec4<{}> {{\n{}}}\n", operand_, type,
+    text += fmt::format("fn load_{}4(kiln_index: u32) -> vec4<{}> {{\n{}}}\n", operand_, type,
                         four_elements());
   }
+  return text;
+}
+
+std::string OperandLoad::by_coordinates() const {
+  const std::string_view type = wgsl_storage_type(dtype_);
+  std::string text = places_->functions();
+  const auto function = [&](std::string_view end, const std::string& result,
+                            const std::string& body) {
+    text += fmt::format("fn load_{}_{}({}) -> {} {{\n{}}}\n", operand_, end, places_->parameters(),
+                        result, body);
+  };
+  if (wanted_.at) {
+    function("at", std::string(type), fmt::format("  return {};\n", result([&](std::size_t i) {
+                                                    return element_of(arrays_[i],
+                                                                      places_->position(i));
+                                                  })));
+  }
+  const std::string four = fmt::format("vec4<{}>", type);
+  if (wanted_.at_four) function("at4", four, four_along(-1));
+  if (wanted_.down_four) function("down4", four, four_along(-2));
+  return text;
+}
+
+std::string OperandLoad::functions(std::set<std::string>& helpers) const {
+  std::string text = producer_ == nullptr ? "" : compute(helpers);
+  if (wanted_.by_number()) text += by_number();
+  if (wanted_.by_coordinates()) text += by_coordinates();
   return text;
 }
 

@@ -77,16 +77,22 @@ void check_names(const OpTable& table, const webgpu::Launch& launch, std::span<c
 
 void check_load_name(const OpTable& table, const webgpu::Launch& launch,
                      std::span<const Operand> in, std::span<const Operand> out,
-                     std::string_view operand) {
+                     std::string_view operand, bool by_coordinates) {
   const Names names(table);
-  if (operand == "index") names.refuse("input", operand, "is the parameter of the generated load");
-  for (const std::string_view four : {"", "4"}) {
-    const std::string load = fmt::format("load_{}{}", operand, four);
+  std::vector<std::string> functions{fmt::format("load_{}", operand),
+                                     fmt::format("load_{}4", operand)};
+  if (by_coordinates) {
+    for (const std::string_view end : {"_at", "_at4", "_down4"})
+      functions.push_back(fmt::format("load_{}{}", operand, end));
+    for (const std::string_view end : {"_matrix", "_move", "_Matrix"})
+      functions.push_back(fmt::format("{}{}", operand, end));
+  }
+  for (const std::string& function : functions) {
     const auto has = [&](const auto& list) {
-      return std::ranges::any_of(list, [&](const auto& other) { return other.name == load; });
+      return std::ranges::any_of(list, [&](const auto& other) { return other.name == function; });
     };
     if (has(in) || has(out) || has(launch.scratch))
-      names.refuse("operand", load, fmt::format("is what the load of '{}' is called", operand));
+      names.refuse("operand", function, fmt::format("is what the load of '{}' is called", operand));
   }
 }
 

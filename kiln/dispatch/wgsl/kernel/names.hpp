@@ -11,10 +11,10 @@ namespace kiln::dispatch::wgsl {
 void check_names(const OpTable& table, const webgpu::Launch& launch, std::span<const Operand> in,
                  std::span<const Operand> out);
 
-/// Throws KernelError for an operand whose array its generated loads could not name, and for
-/// another one that is called as the loads are.
+/// Throws KernelError for an operand that is called as the generated loads of `operand` are, or as
+/// the type of its matrices.
 void check_load_name(const OpTable& table, const webgpu::Launch& launch,
                      std::span<const Operand> in, std::span<const Operand> out,
-                     std::string_view operand);
+                     std::string_view operand, bool by_coordinates);
 
 }  // namespace kiln::dispatch::wgsl
