@@ -151,14 +151,30 @@ bool draw_matmul(Draw& d, Step& s) {
     b = d.input(other, a.spec.dtype, a.device);
   }
   s.in.push_back(b);
+  s.ints = {d.below(4), d.below(4)};
   const TensorSpec out = matmul_spec("fuzz", a.spec, d.at(b).spec);
   return out.shape.elements() <= most_elements && out.shape.elements() * shape[-1] <= 2000;
 }
 
+/// What comes before an operand of a product, which its loads may compute.
+AnyTensor before_product(const AnyTensor& x, std::int64_t way) {
+  if (way == 1) return relu(x);
+  if (way == 2) return transpose(relu(transpose(x)));
+  return way == 3 ? transpose(transpose(x) * 0.5) : x;
+}
+Array model_before(Scalars& t, Array x, std::int64_t way) {
+  const DType dtype = x.spec.dtype;
+  for (Id& id : x.ids) {
+    if (way == 1 || way == 2) id = t.make(Fn::relu, dtype, id);
+    if (way == 3) id = t.make(Fn::mul, dtype, id, t.given(0.5, dtype));
+  }
+  return x;
+}
+
 std::vector<Array> model_matmul(Model& m, const Step& s) {
-  const Array& a = m.at(s.in[0]);
-  const Array& b = m.at(s.in[1]);
   Scalars& t = m.scalars();
+  const Array a = model_before(t, m.at(s.in[0]), s.ints[0]);
+  const Array b = model_before(t, m.at(s.in[1]), s.ints[1]);
   Array out{.spec = matmul_spec("fuzz", a.spec, b.spec)};
   const std::int64_t k = a.spec.shape[-1];
   const int rank = out.spec.shape.rank();
@@ -344,8 +360,10 @@ void add_contractions(std::vector<Operation>& to) {
   to.push_back(arg("argmin", argmin, Fn::smallest));
   to.push_back(softmax_op("softmax", false));
   to.push_back(softmax_op("log_softmax", true));
-  to.push_back({"matmul", 20, draw_matmul, model_matmul,
-                [](Run&, const Step&, auto in) { return one(matmul(in[0], in[1])); }});
+  to.push_back({"matmul", 20, draw_matmul, model_matmul, [](Run&, const Step& s, auto in) {
+                  return one(
+                      matmul(before_product(in[0], s.ints[0]), before_product(in[1], s.ints[1])));
+                }});
   to.push_back({"gather", 12, draw_gather, model_gather, [](Run&, const Step& s, auto in) {
                   return one(gather(in[0], static_cast<int>(s.ints[0]), in[1]));
                 }});

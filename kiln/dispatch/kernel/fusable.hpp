@@ -13,6 +13,9 @@ struct Loads {
   std::int64_t times = 0;
   /// It gives the load coordinates, which cost as much in a strided tensor as in a dense one.
   bool by_coordinates = false;
+
+  /// Whether the load takes a producer.
+  [[nodiscard]] bool takes() const { return times > 0; }
 };
 
 /// What may be fused into an operation's kernel.

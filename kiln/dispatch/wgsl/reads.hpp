@@ -41,8 +41,8 @@ class Reads {
   /// Whether operand i's elements for four such results are one aligned vec4.
   [[nodiscard]] bool is_quad(std::size_t i) const { return dispatch::is_quad(view_.access[i]); }
   /// Statements that compute the coordinates which positions and places use, from the number
-  /// `index`. They divide only if an operand is neither as dense as the result nor a single element,
-  /// or if a place is known.
+  /// `index`. They divide only if an operand is neither as dense as the result nor a single
+  /// element, or if a place is known.
   [[nodiscard]] std::string coordinates(std::string_view index = "index") const;
   /// A u32 expression: where operand i's element for result `index + lane` is. `lane` may be above
   /// 0 only if by_four. The index is that of coordinates(), unless no position uses those.

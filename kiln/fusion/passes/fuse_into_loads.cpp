@@ -154,7 +154,7 @@ class IntoLoads : Pass {
   std::optional<BodyBuilder::Built> loaded(const dispatch::Loads& loads, const Node& producer,
                                            std::int32_t value, const Layout& view,
                                            std::size_t readers) {
-    if (loads.times == 0) return std::nullopt;
+    if (!loads.takes()) return std::nullopt;
     BodyBuilder builder(graph);
     const auto made = inside(builder, producer, value, view);
     if (!made) return std::nullopt;

@@ -349,7 +349,8 @@ bool Pass::left_to_loads(std::int32_t producer, std::int32_t consumer) const {
   const auto loads = [&](std::int32_t reader) {
     const auto& work = graph.nodes[at(reader)].work;
     const auto* call = std::get_if<Call>(&work);
-    return std::holds_alternative<Reduce>(work) || (call != nullptr && !call->takes.loads.empty());
+    return std::holds_alternative<Reduce>(work) ||
+           (call != nullptr && std::ranges::any_of(call->takes.loads, &dispatch::Loads::takes));
   };
   const auto only_loaded = [&](std::int32_t value) {
     return !graph.values[at(value)].held && std::ranges::all_of(links.consumers(value), loads);

@@ -130,7 +130,7 @@ class Renderer {
     loads_.resize(in_.size());
     for (std::size_t i = 0; i < in_.size(); ++i) {
       const FusedProducer* producer = producer_of(producers_, i);
-      if (producer != nullptr && loads_of(launch_, names[i], reads[i]).times == 0) {
+      if (producer != nullptr && !loads_of(launch_, names[i], reads[i]).takes()) {
         refuse_producer(table_, *producer);
       }
       if (!reads[i].loads()) continue;

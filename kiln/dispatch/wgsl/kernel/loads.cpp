@@ -21,7 +21,7 @@ class Mentions {
     for (std::size_t i = 0; i + 1 < tokens.size(); ++i) {
       if (tokens[i].kind != WgslToken::Kind::word) continue;
       const std::string_view before = i == 0 ? std::string_view() : tokens[i - 1].text;
-      if (before == ".") continue;  // a member of that name is none
+      if (before == ".") continue;                                // a member of that name is none
       if (!tokens[i + 1].is(":")) named_.insert(tokens[i].text);  // nor is what is declared so
       if (before == "fn" || before == "struct" || before == "alias") {
         defined_.insert(tokens[i].text);
@@ -133,7 +133,7 @@ OperandLoad::OperandLoad(std::string_view op, std::size_t number, const Operand&
     for (const Layout& layout : layouts) seen.push_back(layout.broadcast_to(operand.shape()));
     places_.emplace(op, name("p"), operand_, std::move(seen), operand.shape(),
                     wanted_.matrix ? &out : nullptr,
-                    Places::Fours{wanted_.at_four, wanted_.down_four});
+                    LoadPlaces::Fours{wanted_.at_four, wanted_.down_four});
     for (std::size_t i = 0; i < arrays_.size() && !wanted_.array; ++i)
       arrays_[i].vec4 = arrays_[i].vec4 || places_->is_quad(i, -1) || places_->is_quad(i, -2);
   }

@@ -8,7 +8,7 @@
 
 #include "kiln/dispatch/epilogue.hpp"
 #include "kiln/dispatch/kernel/fusable.hpp"
-#include "kiln/dispatch/wgsl/kernel/places.hpp"
+#include "kiln/dispatch/wgsl/kernel/load_places.hpp"
 #include "kiln/dispatch/wgsl/metadata.hpp"
 #include "kiln/dispatch/wgsl/reads.hpp"
 #include "kiln/dispatch/wgsl/store_text.hpp"
@@ -90,8 +90,8 @@ class OperandLoad {
   OperandReads wanted_;
   const FusedProducer* producer_;
   BodyTypes types_;
-  std::optional<Reads> reads_;    ///< none for a dense operand, whose element is at its number
-  std::optional<Places> places_;  ///< of loads by coordinates
+  std::optional<Reads> reads_;        ///< none for a dense operand, whose element is at its number
+  std::optional<LoadPlaces> places_;  ///< of loads by coordinates
   std::vector<StoredArray> arrays_;
 };
 

@@ -14,7 +14,7 @@ namespace kiln::dispatch::wgsl {
 /// How loads find elements by coordinates along the axes of an operand. There may be several arrays
 /// that are read for it. Steps and offsets are numbers of the launch. The text depends on them only
 /// where four elements are wanted at once: along such an axis a step of 0 or 1 takes no product.
-class Places {
+class LoadPlaces {
  public:
   /// Axes along which four elements are wanted at once.
   struct Fours {
@@ -24,8 +24,8 @@ class Places {
   /// `arrays` have the operand's shape. Names in the text begin with `prefix`. With `out` loads
   /// start from a matrix of the operand, whose batch broadcasts to out's: NAME_Matrix. Throws
   /// KernelError that begins with `op` if the operand has too few axes.
-  Places(std::string_view op, std::string_view prefix, std::string_view operand,
-         std::vector<Layout> arrays, const Shape& shape, const Shape* out, Fours fours);
+  LoadPlaces(std::string_view op, std::string_view prefix, std::string_view operand,
+             std::vector<Layout> arrays, const Shape& shape, const Shape* out, Fours fours);
 
   /// Calls sink(name, number) for every number of the launch, always in one order.
   template <class Sink>
@@ -62,7 +62,7 @@ class Places {
 };
 
 template <class Sink>
-void Places::each_number(Sink sink) const {
+void LoadPlaces::each_number(Sink sink) const {
   for (std::size_t i = 0; i < arrays_.size(); ++i)
     sink(fmt::format("{}o{}", prefix_, i), arrays_[i].offset);
   for (int axis = -3; axis >= -out_rank_ && !arrays_.empty(); --axis) {

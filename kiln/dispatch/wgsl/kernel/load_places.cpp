@@ -1,4 +1,4 @@
-#include "kiln/dispatch/wgsl/kernel/places.hpp"
+#include "kiln/dispatch/wgsl/kernel/load_places.hpp"
 
 #include <fmt/ranges.h>
 
@@ -6,8 +6,9 @@
 
 namespace kiln::dispatch::wgsl {
 
-Places::Places(std::string_view op, std::string_view prefix, std::string_view operand,
-               std::vector<Layout> arrays, const Shape& shape, const Shape* out, Fours fours)
+LoadPlaces::LoadPlaces(std::string_view op, std::string_view prefix, std::string_view operand,
+                       std::vector<Layout> arrays, const Shape& shape, const Shape* out,
+                       Fours fours)
     : prefix_(prefix), operand_(operand), arrays_(std::move(arrays)), shape_(shape), fours_(fours) {
   const int needed = out != nullptr || fours.before ? 2 : fours.last ? 1 : 0;
   if (shape.rank() < needed) {
@@ -20,20 +21,20 @@ Places::Places(std::string_view op, std::string_view prefix, std::string_view op
   out_rank_ = out->rank();
 }
 
-bool Places::wanted(int axis) const {
+bool LoadPlaces::wanted(int axis) const {
   return axis == -1 ? fours_.last : axis == -2 && fours_.before;
 }
 
 /// A step that the text may count on: that along an axis of one element does not matter.
-std::int64_t Places::step(std::size_t i, int axis) const {
+std::int64_t LoadPlaces::step(std::size_t i, int axis) const {
   if (axis < -shape_.rank()) return 0;
   if (shape_[axis] == 1) return wanted(axis) ? 1 : 0;
   return arrays_[i].stride(axis);
 }
 
-bool Places::repeats(std::size_t i, int axis) const { return step(i, axis) == 0; }
+bool LoadPlaces::repeats(std::size_t i, int axis) const { return step(i, axis) == 0; }
 
-bool Places::is_quad(std::size_t i, int axis) const {
+bool LoadPlaces::is_quad(std::size_t i, int axis) const {
   const Layout& layout = arrays_[i];
   if (!wanted(axis) || shape_[axis] % 4 != 0 || layout.stride(axis) != 1 || layout.offset % 4 != 0)
     return false;
@@ -43,18 +44,18 @@ bool Places::is_quad(std::size_t i, int axis) const {
   return true;
 }
 
-std::string Places::coordinate(int axis) const {
+std::string LoadPlaces::coordinate(int axis) const {
   if (out_rank_ < 0) return fmt::format("kiln_c{}", shape_.rank() + axis);
   return axis == -1 ? "kiln_col" : "kiln_row";
 }
 
-std::string Places::start(std::size_t i) const {
+std::string LoadPlaces::start(std::size_t i) const {
   if (out_rank_ < 0) return fmt::format("params.{}o{}", prefix_, i);
   return arrays_.size() == 1 ? "kiln_at" : fmt::format("kiln_at.a{}", i);
 }
 
 /// What the coordinates add to the start of array i.
-std::string Places::steps(std::size_t i) const {
+std::string LoadPlaces::steps(std::size_t i) const {
   std::string text;
   for (int axis = -axes(); axis < 0; ++axis) {
     const bool fixed = wanted(axis) && step(i, axis) <= 1;
@@ -65,7 +66,7 @@ std::string Places::steps(std::size_t i) const {
   return text;
 }
 
-std::string Places::position(std::size_t i, int axis, int lane) const {
+std::string LoadPlaces::position(std::size_t i, int axis, int lane) const {
   std::string text = start(i) + steps(i);
   if (lane == 0 || repeats(i, axis)) return text;
   text += fmt::format(" + {}u", lane);
@@ -73,7 +74,7 @@ std::string Places::position(std::size_t i, int axis, int lane) const {
   return text;
 }
 
-std::string Places::parameters() const {
+std::string LoadPlaces::parameters() const {
   std::vector<std::string> all;
   if (out_rank_ >= 0) all.push_back(fmt::format("kiln_at: {}_Matrix", operand_));
   for (int axis = -axes(); axis < 0; ++axis)
@@ -82,13 +83,13 @@ std::string Places::parameters() const {
 }
 
 /// A NAME_Matrix of a start for each array.
-std::string Places::matrix(const std::vector<std::string>& starts) const {
+std::string LoadPlaces::matrix(const std::vector<std::string>& starts) const {
   if (starts.empty()) return "0u";
   if (starts.size() == 1) return starts[0];
   return fmt::format("{}_Matrix({})", operand_, fmt::join(starts, ", "));
 }
 
-std::string Places::functions() const {
+std::string LoadPlaces::functions() const {
   if (out_rank_ < 0) return {};
   std::string text;
   std::string members;
