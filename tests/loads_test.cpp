@@ -296,6 +296,121 @@ TEST(WgslLoads, GradientsFollowTheReference) {
                     test::doubles(values(vjp(std::array{reference}, std::array{one}).of(x))), 1e-5);
 }
 
+/// The transpose of a matrix, which is read by coordinates: one by one, or four down a column.
+struct Turned {
+  static constexpr std::string_view name = "turned";
+  static constexpr std::array inputs = {"index"};  // no name of the loads' own
+  using layers = Layers<Cube, Fusion>;
+  bool four = false;
+
+  static TensorSpec output(const TensorSpec& x) { return {{x.shape[1], x.shape[0]}, x.dtype}; }
+  webgpu::Launch webgpu_kernel(const Operand& x, const Operand&) const {
+    const std::string step = four ? "4" : "1";
+    const std::string store =
+        four ? "store_out4(i, load_index_down4(i % params.rows, i / params.rows));"
+             : "store_out(i, load_index_at(i % params.rows, i / params.rows));";
+    return {.source = KernelSource::wgsl("{{ bindings }}\n"
+                                         "@compute @workgroup_size({{ workgroup_size_x }})\n"
+                                         "fn main(@builtin(global_invocation_id) at: vec3<u32>) {\n"
+                                         "  let i = at.x * " +
+                                             step + ";\n  if (i < params.n) { " + store + " }\n}\n",
+                                         "turned.wgsl"),
+            .params = {{"n", x.shape().elements()}, {"rows", x.dim(0)}},
+            .grid = {ceil_div(x.shape().elements(), 64), 1, 1}};
+  }
+};
+static_assert(Extension<Turned>);
+
+TEST(WgslLoads, CoordinatesFindElementsOfViewsAndOfProducers) {
+  const std::vector<AnyTensor (*)(In)> views{
+      [](In t) { return t[0]; },
+      [](In t) { return transpose(t[1]); },
+      [](In t) { return slice(t[2], 1, 3, 9); },
+      [](In t) { return broadcast_to(t[3], {8, 6}); },
+      [](In t) { return relu(t[0]) * t[3]; },
+      [](In t) { return transpose(t[1] * 2.0) - t[0]; },
+      [](In t) { return slice(abs(t[2]), 1, 3, 9) + transpose(t[1]); }};
+  for (const DType dtype : {DType::f32, DType::f16}) {
+    const std::vector in{input({8, 6}, 0, dtype), input({6, 8}, 1, dtype), input({8, 11}, 2, dtype),
+                         input({6}, 3, dtype)};
+    for (const auto view : views) {
+      for (const bool four : {false, true}) {
+        EXPECT_EQ(drained([&](In t) { return apply(Turned{four}, view(t)); }, in).launches, 1U);
+        test::expect_near(values(apply(Turned{four}, view(in))),
+                          test::doubles(values(transpose(view(in)))), 2e-6);
+      }
+    }
+  }
+}
+
+struct Down {
+  static constexpr std::string_view name = "down";
+  static constexpr std::array inputs = {"x"};
+  using layers = Layers<Cube, Fusion>;
+  static TensorSpec output(const TensorSpec& x) { return x; }
+  static webgpu::Launch webgpu_kernel(const Operand&, const Operand&) {
+    return {.source = KernelSource::wgsl("{{ bindings }}\n"
+                                         "@compute @workgroup_size({{ workgroup_size_x }})\n"
+                                         "fn main() { store_out(0, load_x_down4(0, 0).x); }\n")};
+  }
+};
+
+TEST(WgslLoads, TooFewAxesForTheCoordinatesAreRefused) {
+  EXPECT_EQ(message_of<KernelError>([] { (void)values(apply(Down{}, input({4}))); }),
+            "down: the kernel loads 'x' by 2 coordinates, but its shape is [4]");
+}
+
+/// A matrix product as it is first written: each thread sums one output, by dense numbers.
+struct Naive {
+  static constexpr std::string_view name = "naive";
+  static constexpr std::array inputs = {"lhs", "rhs"};
+  using layers = Layers<Cube, Fusion>;
+
+  static TensorSpec output(const TensorSpec& lhs, const TensorSpec& rhs) {
+    return matmul_spec(name, lhs, rhs);
+  }
+  static webgpu::Launch webgpu_kernel(const Operand& lhs, const Operand&, const Operand& out) {
+    constexpr const char* text = R"({{ bindings }}
+@compute @workgroup_size({{ workgroup_size_x }})
+fn main(@builtin(global_invocation_id) at: vec3<u32>) {
+  let i = at.x;
+  if (i >= params.count) { return; }
+  let row = i / params.n % params.m;
+  let batch = i / params.n / params.m;
+  let a = lhs_batch(batch);
+  let b = rhs_batch(batch);
+  var sum: Acc = 0;
+  for (var k = 0u; k < params.k; k++) {
+    sum += Acc(load_lhs(a + row * params.k + k)) * Acc(load_rhs(b + k * params.n + i % params.n));
+  }
+  store_out(i, Elem(sum));
+})";
+    return {.source = KernelSource::wgsl(text),
+            .params = {{"count", out.shape().elements()},
+                       {"m", out.dim(-2)},
+                       {"k", lhs.dim(-1)},
+                       {"n", out.dim(-1)}},
+            .grid = {ceil_div(out.shape().elements(), 64), 1, 1}};
+  }
+};
+static_assert(Extension<Naive>);
+
+TEST(WgslLoads, MatricesOfABatchBeginAtTheirDenseNumber) {
+  const std::vector<AnyTensor (*)(In)> forms{
+      [](In t) { return apply(Naive{}, relu(t[0]), t[1] * 2.0); },
+      [](In t) { return apply(Naive{}, transpose(t[1]), relu(t[1])); },
+      [](In t) { return apply(Naive{}, slice(t[0], 1, 2, 5), t[1] - 1.0); }};
+  const std::vector<AnyTensor (*)(In)> expected{
+      [](In t) { return matmul(relu(t[0]), t[1] * 2.0); },
+      [](In t) { return matmul(transpose(t[1]), relu(t[1])); },
+      [](In t) { return matmul(slice(t[0], 1, 2, 5), t[1] - 1.0); }};
+  const std::vector in{input({2, 5, 6}), input({1, 6, 4}, 1)};
+  for (std::size_t i = 0; i < forms.size(); ++i) {
+    EXPECT_EQ(drained(forms[i], in).launches, 1U) << i;
+    test::expect_near(values(forms[i](in)), test::doubles(values(expected[i](in))), 1e-5);
+  }
+}
+
 /// A kernel of one operand, whose name and text a test gives.
 template <std::size_t N>
 struct Named {

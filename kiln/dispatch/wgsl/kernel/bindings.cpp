@@ -18,11 +18,13 @@ namespace {
 
 class Renderer {
  public:
-  Renderer(const OpTable& table, const webgpu::Launch& launch, std::span<const Operand> in,
-           std::span<const Operand> out, const ParamFields& params, const Limits& limits,
-           const FusedEpilogue* epilogue, std::span<const FusedProducer> producers)
+  Renderer(const OpTable& table, const webgpu::Launch& launch, std::span<const OperandReads> reads,
+           std::span<const Operand> in, std::span<const Operand> out, const ParamFields& params,
+           const Limits& limits, const FusedEpilogue* epilogue,
+           std::span<const FusedProducer> producers)
       : table_(table),
         launch_(launch),
+        reads_(reads),
         in_(in),
         out_(out),
         params_(params),
@@ -124,18 +126,16 @@ class Renderer {
 
   /// The loads of the operands that the kernel reads through them.
   void make_loads() {
-    std::vector<std::string_view> names;
-    for (const Operand& t : in_) names.push_back(t.name);
-    const std::vector<OperandReads> reads = operand_reads(launch_, names);
     loads_.resize(in_.size());
     for (std::size_t i = 0; i < in_.size(); ++i) {
+      const OperandReads& reads = reads_[i];
       const FusedProducer* producer = producer_of(producers_, i);
-      if (producer != nullptr && !loads_of(launch_, names[i], reads[i]).takes()) {
+      if (producer != nullptr && !loads_of(launch_, in_[i].name, reads).takes()) {
         refuse_producer(table_, *producer);
       }
-      if (!reads[i].loads()) continue;
-      check_load_name(table_, launch_, in_, out_, names[i], reads[i].by_coordinates());
-      loads_[i].emplace(table_.name, i, in_[i], reads[i], producer, in_vec4(names[i]),
+      if (!reads.loads()) continue;
+      check_load_name(table_, launch_, in_, out_, in_[i].name, reads.by_coordinates());
+      loads_[i].emplace(table_.name, i, in_[i], reads, producer, in_vec4(in_[i].name),
                         out_[0].shape());
     }
     for (const auto& [name, times] : launch_.repeated) {
@@ -192,16 +192,18 @@ class Renderer {
     return text;
   }
 
-  /// Where matrix i of the output's batch begins in `t`, whose batch dimensions broadcast.
+  /// Where matrix i of the output's batch begins in `t`, whose batch dimensions broadcast. A kernel
+  /// that takes no strides sees it dense, even where its loads know better.
   std::string batch_function(const Operand& t) {
     const Shape& shape = out_[0].shape();
-    std::string body = fmt::format(
-        "  var at = {};\n", Metadata::word(metadata_.add_words(std::array{t.layout.offset})));
+    const Layout layout = launch_.strided ? t.layout : Layout::dense(t.shape());
+    std::string body = fmt::format("  var at = {};\n",
+                                   Metadata::word(metadata_.add_words(std::array{layout.offset})));
     body += "  var rest = i;\n";
     for (int axis = -3; axis >= -shape.rank(); --axis) {
       const bool present = axis >= -t.rank() && t.dim(axis) != 1;
       const std::size_t words =
-          metadata_.add_words(std::array{shape[axis], present ? t.stride(axis) : 0});
+          metadata_.add_words(std::array{shape[axis], present ? layout.stride(axis) : 0});
       body += fmt::format("  at += (rest % {0}) * {1};\n  rest /= {0};\n", Metadata::word(words),
                           Metadata::word(words + 1));
     }
@@ -268,6 +270,7 @@ class Renderer {
 
   const OpTable& table_;
   const webgpu::Launch& launch_;
+  std::span<const OperandReads> reads_;
   std::span<const Operand> in_;
   std::span<const Operand> out_;
   ParamFields params_;
@@ -320,14 +323,14 @@ void require_rounds(const OpTable& table, const webgpu::Launch& launch, const Li
 }
 
 RenderedLaunch render(const OpTable& table, const webgpu::Launch& launch,
-                      std::span<const Operand> in, std::span<const Operand> out,
-                      const ParamFields& params, const Limits& limits,
+                      std::span<const OperandReads> reads, std::span<const Operand> in,
+                      std::span<const Operand> out, const ParamFields& params, const Limits& limits,
                       const FusedEpilogue* epilogue, std::span<const FusedProducer> producers) {
   if (launch.source.language() == Language::spirv) {
     if (!producers.empty()) refuse_producer(table, producers[0]);
     return bind_module(table, launch, in, out, params, limits);
   }
-  return Renderer(table, launch, in, out, params, limits, epilogue, producers).run();
+  return Renderer(table, launch, reads, in, out, params, limits, epilogue, producers).run();
 }
 
 }  // namespace kiln::dispatch::wgsl

@@ -4,6 +4,7 @@
 
 #include "kiln/dispatch/epilogue.hpp"
 #include "kiln/dispatch/kernel/op_table.hpp"
+#include "kiln/dispatch/wgsl/kernel/loads.hpp"
 #include "kiln/dispatch/wgsl/metadata.hpp"
 
 namespace kiln::dispatch::wgsl {
@@ -57,8 +58,8 @@ RenderedLaunch bind_module(const OpTable& table, const webgpu::Launch& launch,
 /// buffers are the inputs, the scratch, the epilogue's inputs and the results. In place of an input
 /// that a producer makes stands what the producer reads.
 RenderedLaunch render(const OpTable& table, const webgpu::Launch& launch,
-                      std::span<const Operand> in, std::span<const Operand> out,
-                      const ParamFields& params, const Limits& limits,
+                      std::span<const OperandReads> reads, std::span<const Operand> in,
+                      std::span<const Operand> out, const ParamFields& params, const Limits& limits,
                       const FusedEpilogue* epilogue, std::span<const FusedProducer> producers);
 
 }  // namespace kiln::dispatch::wgsl

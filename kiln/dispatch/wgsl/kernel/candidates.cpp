@@ -11,6 +11,8 @@ namespace {
 
 std::size_t memory_of(const Candidates& candidates) {
   std::size_t bytes = sizeof candidates;
+  for (const auto& reads : candidates.reads)
+    bytes += sizeof reads + reads.size() * sizeof(OperandReads);
   for (const webgpu::Launch& launch : candidates.launches) {
     bytes += sizeof launch + launch.source.text().text.size() + 4 * launch.source.words().size();
     bytes += launch.declined.size() + launch.params.size() * sizeof(LaunchParam) +
@@ -60,6 +62,10 @@ CandidatesPtr candidates(Runtime& runtime, const OpTable& table, const void* op,
   auto made = std::make_shared<Candidates>();  // outside the lock: a rule may take long
   made->launches = table.webgpu_kernel(op, renamed(table.inputs, in), operands(table.outputs, out),
                                        runtime.limits());
+  for (const webgpu::Launch& launch : made->launches) {
+    made->reads.push_back(launch.declined.empty() ? operand_reads(launch, table.inputs)
+                                                  : std::vector<OperandReads>());
+  }
   table.params(op, made->params);
   answers.add(std::move(key), made);
   return made;

@@ -4,15 +4,23 @@
 #include <vector>
 
 #include "kiln/dispatch/kernel/op_table.hpp"
+#include "kiln/dispatch/wgsl/kernel/loads.hpp"
 
 namespace kiln::dispatch::wgsl {
 
 /// The answer of an operation's kernel rule.
 struct Candidates {
   std::vector<webgpu::Launch> launches;  ///< best first
+  /// How each of them reads the operands; nothing of one that declines.
+  std::vector<std::vector<OperandReads>> reads;
   /// The addresses of the Param fields by which the launches name them. The operation that was
   /// asked may be gone, so nothing may be read from them.
   std::vector<const Param*> params;
+
+  /// The same of a launch among `launches`.
+  [[nodiscard]] std::span<const OperandReads> reads_of(const webgpu::Launch& launch) const {
+    return reads[static_cast<std::size_t>(&launch - launches.data())];
+  }
 };
 using CandidatesPtr = std::shared_ptr<const Candidates>;
 

@@ -107,13 +107,13 @@ std::shared_ptr<const PreparedKernel> prepare(Runtime& runtime, const OpTable& t
   const CandidatesPtr offered = candidates(runtime, table, op, in, specs);
   const webgpu::Launch& launch = choose(table, runtime, offered->launches);
   if (epilogue != nullptr && !stores_once(launch, specs.size())) refuse_epilogue(table);
-  const std::vector<OperandReads> reads = operand_reads(launch, table.inputs);
+  const std::span<const OperandReads> reads = offered->reads_of(launch);
   std::vector<bool> dense;
   for (std::size_t i = 0; i < in.size(); ++i) {
     dense.push_back(!producer_of(producers, i) && wants_dense(launch, in[i].name, reads[i]));
     if (dense.back()) in[i].layout = Layout::dense(in[i].layout.shape);
   }
-  RenderedLaunch rendered = render(table, launch, in, out, {offered->params, params},
+  RenderedLaunch rendered = render(table, launch, reads, in, out, {offered->params, params},
                                    runtime.limits(), epilogue, producers);
   auto prepared = std::make_shared<PreparedKernel>();
   try {
@@ -249,7 +249,7 @@ Fusable fusable(const OpTable& table, const void* op, Runtime& runtime,
   if (launch == nullptr || launch->source.language() != Language::wgsl) return {};
   Fusable fusable{.scratch = static_cast<int>(launch->scratch.size()),
                   .store = stores_once(*launch, out.size())};
-  const std::vector<OperandReads> reads = operand_reads(*launch, table.inputs);
+  const std::span<const OperandReads> reads = offered->reads_of(*launch);
   for (std::size_t i = 0; i < inputs.size(); ++i)
     fusable.loads.push_back(loads_of(*launch, table.inputs[i], reads[i]));
   return fusable;

@@ -69,15 +69,16 @@ std::vector<OperandReads> operand_reads(const webgpu::Launch& launch,
     };
     const bool in_store =
         launch.store && std::ranges::find(launch.store->inputs, name) != launch.store->inputs.end();
-    out.push_back({.array = in_store || texts.names(name),
-                   .layout = calls("stride") || calls("offset") || calls("batch"),
-                   .load = loads(""),
-                   .load_four = loads("4"),
-                   .at = loads("_at"),
-                   .at_four = loads("_at4"),
-                   .down_four = loads("_down4"),
-                   .matrix = (calls("matrix") || calls("move")) &&
-                             !texts.defines(fmt::format("{}_Matrix", name))});
+    out.push_back(
+        {.array = in_store || texts.names(name),
+         .layout = calls("stride") || calls("offset") || (calls("batch") && launch.strided),
+         .load = loads(""),
+         .load_four = loads("4"),
+         .at = loads("_at"),
+         .at_four = loads("_at4"),
+         .down_four = loads("_down4"),
+         .matrix =
+             (calls("matrix") || calls("move")) && !texts.defines(fmt::format("{}_Matrix", name))});
   }
   return out;
 }

@@ -20,9 +20,9 @@ namespace kiln::dispatch::wgsl {
 /// How the text of a kernel reads an operand. A function of the kernel's own counts as none of
 /// these, and neither does one that belongs to another operand: load_x4 is the load of `x4`.
 struct OperandReads {
-  bool array = false;      ///< it names the array, or the launch's epilogue does
-  bool layout = false;     ///< it calls NAME_stride, NAME_offset or NAME_batch
-  bool load = false;       ///< it calls load_NAME
+  bool array = false;   ///< it names the array, or the launch's epilogue does
+  bool layout = false;  ///< it asks for strides: NAME_stride, NAME_offset, or NAME_batch of those
+  bool load = false;    ///< it calls load_NAME
   bool load_four = false;  ///< load_NAME4
   bool at = false;         ///< load_NAME_at
   bool at_four = false;    ///< load_NAME_at4
