@@ -51,7 +51,7 @@ static_assert(Extension<Flip>);
 struct Roll {
   static constexpr std::string_view name = "roll";
   static constexpr std::array inputs = {"x"};
-  using layers = Layers<Cube, Fusion>;
+  using layers = Layers<Default<Autodiff>, Cube, Fusion>;
   Param by;
   int axis;
 
@@ -65,7 +65,7 @@ static_assert(Extension<Roll>);
 struct Pad {
   static constexpr std::string_view name = "pad";
   static constexpr std::array inputs = {"x"};
-  using layers = Layers<Cube, Fusion>;
+  using layers = Layers<Default<Autodiff>, Cube, Fusion>;
   int axis;
   int before;
   int after;
@@ -85,7 +85,7 @@ static_assert(Extension<Pad>);
 struct Tril {
   static constexpr std::string_view name = "tril";
   static constexpr std::array inputs = {"x"};
-  using layers = Layers<Cube, Fusion>;
+  using layers = Layers<Default<Autodiff>, Cube, Fusion>;
   static TensorSpec output(const TensorSpec& x) { return x; }
   static Expr element(const At& at, const Elements& x) {
     return select(at[-1] <= at[-2], x(at), 0);
@@ -148,7 +148,7 @@ static_assert(Extension<Im2col>);
 struct Concat {
   static constexpr std::string_view name = "concat_two";
   static constexpr std::array inputs = {"a", "b"};
-  using layers = Layers<Cube, Fusion>;
+  using layers = Layers<Default<Autodiff>, Cube, Fusion>;
   int axis;
   TensorSpec output(const TensorSpec& a, const TensorSpec& b) const {
     TensorSpec out = a;
@@ -186,7 +186,7 @@ struct Position {
 struct Neighbours {
   static constexpr std::string_view name = "neighbours";
   static constexpr std::array inputs = {"x"};
-  using layers = Layers<Cube, Fusion>;
+  using layers = Layers<Default<Autodiff>, Cube, Fusion>;
   static TensorSpec output(const TensorSpec& x) { return x; }
   static Expr element(const At& at, const Elements& x) {
     return x(at.with(-1, at[-1] - 1)) + x(at) * 2 + x(at.with(-1, at[-1] + 1));
@@ -545,6 +545,109 @@ TEST(Elements, AGradientByHandIsTaken) {
   const AnyTensor x = make<float>({1, 2, 3}, {3}, device).require_grad();
   const AnyTensor w = make<float>({10, 20, 30}, {3}, device);
   EXPECT_THAT(values(sum(apply(Flip{0}, x) * w).backward().of(x)), ElementsAre(30, 20, 10));
+}
+
+/// Products of a column, a row and a number: each is summed over what it does not name.
+struct Outer {
+  static constexpr std::string_view name = "outer";
+  static constexpr std::array inputs = {"a", "b", "s"};
+  using layers = Layers<Default<Autodiff>, Cube, Fusion>;
+  static TensorSpec output(const TensorSpec& a, const TensorSpec& b, const TensorSpec&) {
+    return {{a.shape[0], b.shape[0]}, a.dtype};
+  }
+  static Expr element(const At& at, const Elements& a, const Elements& b, const Elements& s) {
+    return sin(a(at[0])) * b(at[1]) + a(at[0]) * s();
+  }
+};
+static_assert(Extension<Outer>);
+
+/// Every second element, from behind, and the last row alone.
+struct Strided {
+  static constexpr std::string_view name = "strided";
+  static constexpr std::array inputs = {"x"};
+  using layers = Layers<Default<Autodiff>, Cube, Fusion>;
+  static TensorSpec output(const TensorSpec& x) { return {{x.shape[1] / 2}, x.dtype}; }
+  static Expr element(const At& at, const Elements& x) {
+    const Expr last = x.size(0) - 1;
+    return exp(x(last, x.size(1) - 1 - 2 * at[0])) * x(0, at[0] * 2);
+  }
+};
+static_assert(Extension<Strided>);
+
+struct Repeated {
+  static constexpr std::string_view name = "repeated";
+  static constexpr std::array inputs = {"x"};
+  using layers = Layers<Default<Autodiff>, Cube, Fusion>;
+  static TensorSpec output(const TensorSpec& x) { return {{x.shape[0] * 2}, x.dtype}; }
+  static Expr element(const At& at, const Elements& x) { return x(floor_div(at[0], 2)); }
+};
+static_assert(Extension<Repeated>);
+
+/// x(at[1], at[0]) * x(at): reads of one operand along exchanged axes.
+struct WithTransposed {
+  static constexpr std::string_view name = "with_transposed";
+  static constexpr std::array inputs = {"x"};
+  using layers = Layers<Default<Autodiff>, Cube, Fusion>;
+  static TensorSpec output(const TensorSpec& x) { return x; }
+  static Expr element(const At& at, const Elements& x) {
+    return x(at[1], at[0]) * x(at.with(0, at[0] + 1)).or_else(0.5) + cast(at[0], DType::f32);
+  }
+};
+static_assert(Extension<WithTransposed>);
+
+struct DerivedFlip {
+  static constexpr std::string_view name = "derived_flip";
+  static constexpr std::array inputs = {"x"};
+  using layers = Layers<Default<Autodiff>, Cube, Fusion>;
+  int axis;
+  static TensorSpec output(const TensorSpec& x) { return x; }
+  Expr element(const At& at, const Elements& x) const {
+    return x(at.with(axis, at.size(axis) - 1 - at[axis]));
+  }
+};
+static_assert(Extension<DerivedFlip>);
+
+TEST(Elements, GradientsFollowFromTheRule) {
+  const Device device = test::device().autodiff();
+  const auto wave = [&](const Shape& shape, int seed) {
+    return make_wave(shape, seed, DType::f32, device);
+  };
+  const AnyTensor square = wave({5, 5}, 1);
+  test::expect_gradients("flip", [](In t) { return exp(apply(DerivedFlip{1}, t[0])); },
+                         {wave({3, 4}, 1)});
+  test::expect_gradients("roll", [](In t) { return exp(apply(Roll{7, 0}, t[0])); },
+                         {wave({3, 4}, 2)});
+  test::expect_gradients("pad", [](In t) { return exp(apply(Pad{1, 2, 1, 3}, t[0])); },
+                         {wave({3, 4}, 3)});
+  test::expect_gradients("crop", [](In t) { return exp(apply(Pad{1, -2, -1, 3}, t[0])); },
+                         {wave({3, 4}, 3)});
+  test::expect_gradients("tril", [](In t) { return exp(apply(Tril{}, t[0])); }, {square});
+  test::expect_gradients("concat", [](In t) { return exp(apply(Concat{1}, t[0], t[1])); },
+                         {wave({3, 2}, 4), wave({3, 4}, 5)});
+  test::expect_gradients("neighbours", [](In t) { return exp(apply(Neighbours{}, t[0])); },
+                         {wave({3, 5}, 6)});
+  test::expect_gradients("outer", [](In t) { return exp(apply(Outer{}, t[0], t[1], t[2])); },
+                         {wave({3}, 7), wave({4}, 8), wave({}, 9)});
+  test::expect_gradients("strided", [](In t) { return apply(Strided{}, t[0]); }, {wave({3, 7}, 7)});
+  test::expect_gradients("with_transposed", [](In t) { return apply(WithTransposed{}, t[0]); },
+                         {square});
+}
+
+TEST(Elements, AGradientThatCannotBeDerivedIsRefused) {
+  const AnyTensor x = make<float>({1, 2}, {2}, test::device().autodiff()).require_grad();
+  EXPECT_THAT(message_of<UnsupportedError>([&] { (void)apply(Repeated{}, x); }),
+              HasSubstr("repeated: rule 'element' reads x at coordinates from which those of the "
+                        "result do not follow, so its gradient is not derived; add a rule "
+                        "'backward'"));
+  EXPECT_THAT(values(apply(Repeated{}, x.detach())), ElementsAre(1, 1, 2, 2));
+}
+
+TEST(Elements, GradientsOfNothingAreZeros) {
+  const Device device = test::device().autodiff();
+  const AnyTensor x = make<float>({1, 2}, {2}, device).require_grad();
+  const AnyTensor none = apply(Pad{0, -1, -1, 0}, x);
+  EXPECT_EQ(none.shape(), Shape{0});
+  EXPECT_THAT(values(sum(none).backward().of(x)), ElementsAre(0, 0));
 }
 
 struct TooFew {

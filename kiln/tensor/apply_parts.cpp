@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "kiln/autodiff/gradients.hpp"
 #include "kiln/dispatch/kernel/languages.hpp"
 #include "kiln/dispatch/words.hpp"
@@ -88,6 +90,44 @@ ElementwiseCall call_of(std::string_view op, const ElementBody& made, std::vecto
     (void)dispatch::word_of(op, params[i], types.params[i]);  // throws if the dtype lacks it
   for (const double number : made.numbers) (void)dispatch::word_of(op, number, DType::i32);
   return {made.body, std::move(params), true, made.numbers};
+}
+
+std::shared_ptr<void> save_for_element(std::vector<ElementGradient> gradients,
+                                       std::vector<double> params, const Saver& saver,
+                                       std::span<const AnyTensor> in) {
+  auto saved = std::make_shared<ElementSaved>();
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    const bool read = std::ranges::any_of(gradients, [&](const ElementGradient& gradient) {
+      return gradient.made.body != nullptr && gradient.made.body->uses(0, static_cast<int>(i));
+    });
+    saved->in.push_back(saver.keep_if(read, in[i]));
+  }
+  saved->gradients = std::move(gradients);
+  saved->params = std::move(params);
+  return saved;
+}
+
+void backward_of_element(const Node& node, std::span<const AnyTensor> grads,
+                         std::span<GradSlot> slots) {
+  const auto& saved = *static_cast<const ElementSaved*>(node.saved.get());
+  const AnyTensor& grad = grads[0];
+  std::vector<Value> in;
+  for (const Checkpoint& c : saved.in)
+    in.push_back(c.kept() ? c.get().value() : grad.value());  // one that is not kept is not read
+  in.push_back(grad.value());
+  const std::string_view name = lasting_name(fmt::format("{}_backward", node.op));
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    if (!slots[i]) continue;
+    const ElementGradient& gradient = saved.gradients[i];
+    const TensorSpec spec{gradient.shape, node.in[i].dtype};
+    const bool none = gradient.made.body == nullptr || grad.shape().elements() == 0;
+    const Value value = none ? full(*node.device, node.in[i], 0)
+                             : record({name, ElementwiseCall{gradient.made.body, saved.params, true,
+                                                             gradient.made.numbers}},
+                                      *node.device, in, {&spec, 1})
+                                   .front();
+    slots[i].set_reduced({value, *node.device});
+  }
 }
 
 void set_from_reference(std::span<const AnyTensor> outs, std::span<const AnyTensor> grads,

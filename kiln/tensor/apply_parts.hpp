@@ -8,7 +8,7 @@
 
 #include "kiln/autodiff/node.hpp"
 #include "kiln/dispatch/kernel/check_results.hpp"
-#include "kiln/scalar/element.hpp"
+#include "kiln/scalar/element_gradient.hpp"
 
 namespace kiln {
 class Stream;
@@ -35,6 +35,20 @@ bool runs_itself(std::string_view op, const Device& device);
 /// that the dtype it is used in does not have.
 ElementwiseCall call_of(std::string_view op, const ElementBody& made, std::vector<double> params,
                         std::span<const TensorSpec> in, const TensorSpec& out);
+
+/// What a derived gradient of a rule `element` keeps.
+struct ElementSaved {
+  std::vector<ElementGradient> gradients;  ///< of each operand; empty bodies are zeros
+  std::vector<double> params;
+  std::vector<Checkpoint> in;
+};
+/// Keeps the operands that the gradients of tracked ones read.
+std::shared_ptr<void> save_for_element(std::vector<ElementGradient> gradients,
+                                       std::vector<double> params, const Saver& saver,
+                                       std::span<const AnyTensor> in);
+/// Computes them.
+void backward_of_element(const Node& node, std::span<const AnyTensor> grads,
+                         std::span<GradSlot> slots);
 
 /// Differentiates `outs`, computed from the leaves `in`, with `grads`, and sets every wanted slot.
 void set_from_reference(std::span<const AnyTensor> outs, std::span<const AnyTensor> grads,

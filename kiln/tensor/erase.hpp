@@ -162,40 +162,6 @@ constexpr auto make_output_names() {
 template <class Op>
 inline constexpr auto output_names = make_output_names<Op>();
 
-template <class Op>
-constexpr OpTable make_table() {
-  OpTable table{.name = Op::name,
-                .inputs = input_names<Op>,
-                .outputs = output_names<Op>,
-                .append_key = append_key<Op>,
-                .params = collect_params<Op>};
-  if constexpr (HasView<Op>) table.view = erased_view<Op>;
-  if constexpr (HasKernel<Op>) table.webgpu_kernel = erased_kernel<Op>;
-  if constexpr (HasCpuKernel<Op>) table.cpu_kernel = erased_cpu_kernel<Op>;
-  if constexpr (HasForward<Op> && HasOutput<Op>) table.webgpu_forward = erased_forward<Op>;
-  return table;
-}
-
-template <class Op>
-constexpr GradRule make_rule() {
-  GradRule rule{.inputs = input_names<Op>};
-  if constexpr (requires { Op::bound; }) rule.bound = Op::bound;
-  if constexpr (has_gradient_rule<Op>) {
-    rule.save = erased_save<Op>;
-    rule.backward = erased_backward<Op>;
-  } else if constexpr (selects<Op, Default<Autodiff>>) {
-    rule.save = save_inputs<Op>;
-    rule.backward = backward_by_reference<Op>;
-  }
-  return rule;
-}
-
-// Constant-initialised: there is no registration and no order.
-template <class Op>
-inline constexpr OpTable table_of = make_table<Op>();
-template <class Op>
-inline constexpr GradRule rule_of = make_rule<Op>();
-
 /// The bodies kept for each type of operation: attributes that never repeat must not fill the
 /// memory.
 inline constexpr std::size_t most_known_bodies = 512;
@@ -236,16 +202,18 @@ BodyPtr body_of(const Op& op) {
   });
 }
 
-/// What the queue calls for an operation with a rule `element`. The rule runs once for each set of
-/// attributes and specs.
+template <class Op>
+struct ElementGradientsOf {};
+
+/// What the rule `element` gives, and its key: it runs once for each set of attributes and specs.
 template <HasElement Op>
-ElementwiseCall element_call(const Op& op, const TensorSpec& out,
-                             const std::vector<TensorSpec>& in) {
+std::pair<ElementBody, std::string> element_body(const Op& op, const TensorSpec& out,
+                                                 const std::vector<TensorSpec>& in) {
   std::string key;
   append_key<Op>(&op, key);
   dispatch::append_spec(key, out);
   for (const TensorSpec& spec : in) dispatch::append_spec(key, spec);
-  const ElementBody made = known_body<Op>(std::move(key), [&] {
+  ElementBody made = known_body<Op>(key, [&] {
     const KeptForEveryParam kept(Op::name, "element");
     std::vector<const Param*> params;
     collect_params<Op>(&op, params);
@@ -256,7 +224,76 @@ ElementwiseCall element_call(const Op& op, const TensorSpec& out,
       return rule.finish(in_rule(Op::name, "element", [&] { return op.element(at, x[I]...); }));
     }(std::make_index_sequence<Traits<Op>::arity>{});
   });
-  return call_of(Op::name, made, param_values(op), in, out);
+  return {std::move(made), std::move(key)};
 }
+
+/// What the queue calls for an operation with a rule `element`.
+template <HasElement Op>
+ElementwiseCall element_call(const Op& op, const TensorSpec& out,
+                             const std::vector<TensorSpec>& in) {
+  return call_of(Op::name, element_body(op, out, in).first, param_values(op), in, out);
+}
+
+/// For Default<Autodiff> without a reference: the gradients of all tracked operands, derived from
+/// the rule `element`.
+template <HasElement Op>
+std::shared_ptr<void> save_element(const void* op, const Saver& saver,
+                                   std::span<const AnyTensor> in, std::span<const AnyTensor> out) {
+  const Op& self = self_of<Op>(op);
+  const std::vector<TensorSpec> specs = specs_of(in);
+  auto [forward, key] = element_body(self, out[0].spec(), specs);
+  const std::vector<double> params = param_values(self);
+  for (const AnyTensor& t : in) key += t.tracked() ? '+' : '-';
+  return save_for_element(known_body<ElementGradientsOf<Op>>(
+                              std::move(key),
+                              [&, &body = forward] {
+                                std::vector<ElementGradient> all(in.size());
+                                for (std::size_t i = 0; i < in.size(); ++i) {
+                                  if (in[i].tracked())
+                                    all[i] = element_gradient(Op::name, input_names<Op>[i], body,
+                                                              static_cast<int>(params.size()),
+                                                              specs, out[0].spec(), i);
+                                }
+                                return all;
+                              }),
+                          params, saver, in);
+}
+
+template <class Op>
+constexpr OpTable make_table() {
+  OpTable table{.name = Op::name,
+                .inputs = input_names<Op>,
+                .outputs = output_names<Op>,
+                .append_key = append_key<Op>,
+                .params = collect_params<Op>};
+  if constexpr (HasView<Op>) table.view = erased_view<Op>;
+  if constexpr (HasKernel<Op>) table.webgpu_kernel = erased_kernel<Op>;
+  if constexpr (HasCpuKernel<Op>) table.cpu_kernel = erased_cpu_kernel<Op>;
+  if constexpr (HasForward<Op> && HasOutput<Op>) table.webgpu_forward = erased_forward<Op>;
+  return table;
+}
+
+template <class Op>
+constexpr GradRule make_rule() {
+  GradRule rule{.inputs = input_names<Op>};
+  if constexpr (requires { Op::bound; }) rule.bound = Op::bound;
+  if constexpr (has_gradient_rule<Op>) {
+    rule.save = erased_save<Op>;
+    rule.backward = erased_backward<Op>;
+  } else if constexpr (HasElement<Op> && !HasReference<Op> && selects<Op, Default<Autodiff>>) {
+    rule.save = save_element<Op>;
+    rule.backward = backward_of_element;
+  } else if constexpr (selects<Op, Default<Autodiff>>) {
+    rule.save = save_inputs<Op>;
+    rule.backward = backward_by_reference<Op>;
+  }
+  return rule;
+}
+
+// Constant-initialised: there is no registration and no order.
+template <class Op>
+inline constexpr OpTable table_of = make_table<Op>();
+template <class Op>
+inline constexpr GradRule rule_of = make_rule<Op>();
 
 }  // namespace kiln::detail

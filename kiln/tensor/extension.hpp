@@ -317,8 +317,9 @@ constexpr bool layers_are_right() {
   constexpr bool autodiff = selects<Op, Autodiff>;
   constexpr bool cube = selects<Op, Cube>;
   constexpr bool fusion = selects<Op, Fusion>;
-  constexpr bool by_default =
-      selects<Op, Default<Autodiff>> || selects<Op, Default<Cube>> || selects<Op, Default<Fusion>>;
+  constexpr bool derived = HasElement<Op> && !HasReference<Op>;  // the gradient, from the rule
+  constexpr bool by_default = (selects<Op, Default<Autodiff>> && !derived) ||
+                              selects<Op, Default<Cube>> || selects<Op, Default<Fusion>>;
   static_assert(HasLayers<Op>,
                 "kiln: the operation selects no layers; add: using layers = Layers<Autodiff, Cube, "
                 "Fusion>; or their Default<...>");

@@ -14,7 +14,9 @@ struct Cube {};
 struct Fusion {};
 
 /// The layer follows from the `reference` rule: Default<Autodiff> differentiates it, Default<Cube>
-/// and Default<Fusion> run it.
+/// and Default<Fusion> run it. Without a reference Default<Autodiff> derives the gradient of a rule
+/// `element`, if the result's coordinates follow from those of each read: an axis of the result for
+/// each of the operand's, times and plus numbers, or modulo a size that both have.
 template <class Layer>
 struct Default {};
 

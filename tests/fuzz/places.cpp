@@ -67,6 +67,17 @@ struct Moved {
 };
 static_assert(Extension<Moved>);
 
+/// The same with the gradient that is derived.
+struct DerivedMoved {
+  static constexpr std::string_view name = "fuzz_derived_moved";
+  static constexpr std::array inputs = {"x"};
+  using layers = Layers<Default<Autodiff>, Cube, Fusion>;
+  Moved how;
+  TensorSpec output(const TensorSpec& x) const { return how.output(x); }
+  Expr element(const At& at, const Elements& x) const { return how.element(at, x); }
+};
+static_assert(Extension<DerivedMoved>);
+
 /// Where the model finds it; nothing where the element is another number.
 std::optional<std::int64_t> source(From from, std::int64_t c, std::int64_t a, std::int64_t size) {
   const auto within = [&](std::int64_t i) {
@@ -201,6 +212,15 @@ struct Blurred {
 };
 static_assert(Extension<Blurred>);
 
+struct DerivedBlurred {
+  static constexpr std::string_view name = "fuzz_derived_blurred";
+  static constexpr std::array inputs = {"x"};
+  using layers = Layers<Default<Autodiff>, Cube, Fusion>;
+  static TensorSpec output(const TensorSpec& x) { return x; }
+  static Expr element(const At& at, const Elements& x) { return Blurred::element(at, x); }
+};
+static_assert(Extension<DerivedBlurred>);
+
 std::vector<Array> model_blurred(Model& m, const Step& s) {
   const Array& x = m.at(s.in[0]);
   const DType d = x.spec.dtype;
@@ -227,6 +247,15 @@ std::vector<Array> model_blurred(Model& m, const Step& s) {
 void add_places(std::vector<Operation>& to) {
   to.push_back({"moved", 24, draw_moved, model_moved,
                 [](Run&, const Step& s, auto in) { return one(apply(moved(s), in[0])); }});
+  to.push_back(
+      {"derived_moved", 14,
+       [](Draw& d, Step& s) {
+         return draw_moved(d, s) && static_cast<From>(s.ints[0]) != From::spread;
+       },
+       model_moved,
+       [](Run&, const Step& s, auto in) { return one(apply(DerivedMoved{moved(s)}, in[0])); }});
+  to.push_back({"derived_blurred", 8, draw_one(numbers, 1), model_blurred,
+                [](Run&, const Step&, auto in) { return one(apply(DerivedBlurred{}, in[0])); }});
   to.push_back({"taken", 10, draw_taken, model_taken,
                 [](Run&, const Step&, auto in) { return one(apply(Taken{}, in[0], in[1])); }});
   to.push_back({"blurred", 10, draw_one(numbers, 1), model_blurred,
