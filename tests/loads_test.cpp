@@ -462,6 +462,49 @@ TEST(WgslLoads, NamesThatLoadsCannotHaveAreRefused) {
               HasSubstr("repeated names 'other', which is no input that is read by load_other"));
 }
 
+/// What reads x besides its load: a statement before the one that stores `value`.
+struct Scoped {
+  static constexpr std::string_view name = "scoped";
+  static constexpr std::array inputs = {"x"};
+  using layers = Layers<Cube, Fusion>;
+  std::string functions;
+  std::string statement;
+
+  static TensorSpec output(const TensorSpec& x) { return x; }
+  webgpu::Launch webgpu_kernel(const Operand& x, const Operand&) const {
+    return {.source = KernelSource::wgsl("{{ bindings }}\n" + functions +
+                                         "\n@compute @workgroup_size({{ workgroup_size_x }})\n"
+                                         "fn main(@builtin(global_invocation_id) at: vec3<u32>) {\n"
+                                         "  let i = at.x;\n  if (i >= params.n) { return; }\n"
+                                         "  var value = load_x(i);\n  " +
+                                         statement + "\n  store_out(i, value);\n}\n"),
+            .params = {{"n", x.shape().elements()}},
+            .grid = {ceil_div(x.shape().elements(), 64), 1, 1}};
+  }
+};
+static_assert(Extension<Scoped>);
+
+TEST(WgslLoads, ALocalVariableOfAnOperandsNameReadsNoArray) {
+  const std::vector in{input({8})};
+  const auto launches = [&](const Scoped& op) {
+    const auto f = [&](In t) { return apply(op, relu(t[0])); };
+    expect_same_as_eager(f, in);
+    return drained(f, in).launches;
+  };
+  EXPECT_EQ(launches({"", "let x = value * 2; value = x + x;"}), 1U);
+  EXPECT_EQ(launches({"", "for (var x = 0u; x < 3u; x++) { value += Elem(x); }"}), 1U);
+  EXPECT_EQ(launches({"fn twice(x: Elem) -> Elem { return x + x; }", "value = twice(value);"}), 1U);
+  EXPECT_EQ(launches({"", "if (i > 2) { let x = value; value = x * 3; }"}), 1U);
+  // The array is meant before the variable is there, behind its block, and in another function.
+  EXPECT_EQ(launches({"", "let x = x[i]; value += x;"}), 2U);
+  EXPECT_EQ(launches({"", "if (i > 2) { let x = value; value = x * 3; } value += x[i];"}), 2U);
+  EXPECT_EQ(launches({"", "for (var x = 0u; x < 3u; x++) { value += Elem(x); } value += x[i];"}),
+            2U);
+  EXPECT_EQ(launches({"fn at_two() -> Elem { return x[2]; }", "let x = at_two(); value += x;"}),
+            2U);
+  EXPECT_EQ(launches({"fn twice(x: Elem) -> Elem { return x + x; }", "value = twice(x[i]);"}), 2U);
+}
+
 // A kernel may have a function of that name itself. Then nothing is generated, and nothing fused.
 struct OwnLoad {
   static constexpr std::string_view name = "own_load";

@@ -12,7 +12,7 @@ namespace {
 std::size_t memory_of(const Candidates& candidates) {
   std::size_t bytes = sizeof candidates;
   for (const auto& reads : candidates.reads)
-    bytes += sizeof reads + reads.size() * sizeof(OperandReads);
+    bytes += sizeof(std::vector<OperandReads>) + reads.size() * sizeof(OperandReads);
   for (const webgpu::Launch& launch : candidates.launches) {
     bytes += sizeof launch + launch.source.text().text.size() + 4 * launch.source.words().size();
     bytes += launch.declined.size() + launch.params.size() * sizeof(LaunchParam) +

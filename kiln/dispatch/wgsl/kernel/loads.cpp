@@ -13,22 +13,72 @@
 namespace kiln::dispatch::wgsl {
 namespace {
 
+/// Which names stand for local variables and parameters where a text is.
+class Locals {
+ public:
+  /// Goes on past token i.
+  void pass(const std::vector<WgslToken>& tokens, std::size_t i) {
+    const WgslToken& token = tokens[i];
+    if (token.is("(")) ++parens_;
+    if (token.is(")")) --parens_;
+    if (token.is("{")) ++depth_;
+    if (token.is("}")) close();
+    if (token.is(";")) {
+      for (Local& local : locals_) local.known = local.known || local.parens == parens_;
+    }
+    if (declares(tokens, i)) {
+      // What is declared between parentheses lives as long as the block behind them.
+      const bool parameter = depth_ == 0;
+      locals_.push_back({token.text, parens_, parens_ > 0 ? depth_ : depth_ - 1, parameter});
+    }
+  }
+  /// Whether token i declares one: `let x`, `var x`, or the parameter `x:`.
+  [[nodiscard]] bool declares(const std::vector<WgslToken>& tokens, std::size_t i) const {
+    if (tokens[i].kind != WgslToken::Kind::word || i == 0 || depth_ + parens_ == 0) return false;
+    const WgslToken& before = tokens[i - 1];
+    return before.is("let") || before.is("var") || before.is("const") ||
+           (depth_ == 0 && parens_ > 0 && tokens[i + 1].is(":"));
+  }
+  [[nodiscard]] bool has(std::string_view name) const {
+    return std::ranges::any_of(
+        locals_, [&](const Local& local) { return local.known && local.name == name; });
+  }
+  /// Whether all blocks that began have ended. Else the text is a part of one, and its scopes are
+  /// not known.
+  [[nodiscard]] bool whole() const { return depth_ == 0 && parens_ == 0 && !broken_; }
+
+ private:
+  struct Local {
+    std::string_view name;
+    int parens;
+    int end;     ///< it ends where a block ends inside this many others
+    bool known;  ///< false until its declaration ends: its first value may name what it hides
+  };
+
+  void close() {
+    --depth_;
+    broken_ = broken_ || depth_ < 0;
+    std::erase_if(locals_, [&](const Local& local) { return local.end >= depth_; });
+  }
+
+  std::vector<Local> locals_;
+  int parens_ = 0;
+  int depth_ = 0;
+  bool broken_ = false;
+};
+
 /// What texts say about names, in one pass over each.
 class Mentions {
  public:
   void add(std::string_view text) {
     const std::vector<WgslToken> tokens = wgsl_tokens(text);
+    Locals locals;
+    std::set<std::string_view> local;
     for (std::size_t i = 0; i + 1 < tokens.size(); ++i) {
-      if (tokens[i].kind != WgslToken::Kind::word) continue;
-      const std::string_view before = i == 0 ? std::string_view() : tokens[i - 1].text;
-      if (before == ".") continue;                                // a member of that name is none
-      if (!tokens[i + 1].is(":")) named_.insert(tokens[i].text);  // nor is what is declared so
-      if (before == "fn" || before == "struct" || before == "alias") {
-        defined_.insert(tokens[i].text);
-      } else if (tokens[i + 1].is("(")) {
-        called_.insert(tokens[i].text);
-      }
+      if (tokens[i].kind == WgslToken::Kind::word) add(tokens, i, locals, local);
+      locals.pass(tokens, i);
     }
+    if (!locals.whole()) named_.merge(local);
   }
 
   [[nodiscard]] bool names(std::string_view variable) const { return named_.contains(variable); }
@@ -36,6 +86,20 @@ class Mentions {
   [[nodiscard]] bool defines(std::string_view name) const { return defined_.contains(name); }
 
  private:
+  void add(const std::vector<WgslToken>& tokens, std::size_t i, const Locals& locals,
+           std::set<std::string_view>& local) {
+    const std::string_view word = tokens[i].text;
+    const std::string_view before = i == 0 ? std::string_view() : tokens[i - 1].text;
+    if (before == ".") return;  // a member of that name is none
+    const bool is_local = locals.has(word) || locals.declares(tokens, i);
+    if (!tokens[i + 1].is(":")) (is_local ? local : named_).insert(word);
+    if (before == "fn" || before == "struct" || before == "alias") {
+      defined_.insert(word);
+    } else if (tokens[i + 1].is("(")) {
+      called_.insert(word);
+    }
+  }
+
   std::set<std::string_view> named_;
   std::set<std::string_view> called_;
   std::set<std::string_view> defined_;
