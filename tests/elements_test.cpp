@@ -8,6 +8,7 @@
 #include "kiln/fusion/inspect.hpp"
 #include "kiln/kiln.hpp"
 #include "kiln/ops/test_support.hpp"
+#include "kiln/runtime/webgpu/portable_test_support.hpp"
 
 namespace kiln {
 namespace {
@@ -640,6 +641,41 @@ TEST(Elements, AGradientThatCannotBeDerivedIsRefused) {
                         "result do not follow, so its gradient is not derived; add a rule "
                         "'backward'"));
   EXPECT_THAT(values(apply(Repeated{}, x.detach())), ElementsAre(1, 1, 2, 2));
+}
+
+/// Seven operands, each read in place and from the other end.
+struct Seven {
+  static constexpr std::string_view name = "seven";
+  static constexpr std::array inputs = {"a", "b", "c", "d", "e", "f", "g"};
+  using layers = Layers<Cube, Fusion>;
+  static TensorSpec output(const TensorSpec& a, const TensorSpec&, const TensorSpec&,
+                           const TensorSpec&, const TensorSpec&, const TensorSpec&,
+                           const TensorSpec&) {
+    return a;
+  }
+  static Expr element(const At& at, const Elements& a, const Elements& b, const Elements& c,
+                      const Elements& d, const Elements& e, const Elements& f, const Elements& g) {
+    const At end = at.with(0, at.size(0) - 1 - at[0]);
+    Expr sum = a(at) - a(end);
+    for (const Elements* x : {&b, &c, &d, &e, &f, &g}) sum = sum * 2 + (*x)(at) - (*x)(end);
+    return sum;
+  }
+};
+static_assert(Extension<Seven>);
+
+TEST(WgslElements, AnAdapterOfFewBuffersReadsAtPlacesWhatItCannotBindTwice) {
+  const Device portable = wgpu::portable_device();
+  ASSERT_EQ(portable.limits().storage_buffers, 8U);
+  for (const Device& device : {portable.lazy(), portable.eager(), lazy()}) {
+    std::vector<AnyTensor> x;
+    for (int i = 0; i < 7; ++i)
+      x.push_back(make<float>({static_cast<float>(i), 1, 3}, {3}, device));
+    // Each term is x[i] - x[2 - i]: i - 3, 0 and 3 - i, doubled once for each that follows.
+    const AnyTensor sum = apply(Seven{}, x[0], x[1], x[2], x[3], x[4], x[5], x[6]);
+    EXPECT_THAT(values(sum), ElementsAre(-261, 0, 261));
+    EXPECT_THAT(values(apply(Flip{0}, sum) + x[0]), ElementsAre(261, 1, -258));
+    EXPECT_THAT(values(apply(Im2col{1, 0}, reshape(x[0] * 2.0, {1, 1, 3}))), ElementsAre(0, 2, 6));
+  }
 }
 
 TEST(Elements, GradientsOfNothingAreZeros) {
