@@ -40,6 +40,41 @@ void sum_columns(benchmark::State& state) {
 void sum_all(benchmark::State& state) {
   measure(state, 4, [](const AnyTensor& x) { return sum(x); });
 }
+
+// Operations that make elements, or say where they come from.
+
+void random_normal_made(benchmark::State& state) {
+  measure(state, 4, [](const AnyTensor& x) { return random_normal(x.shape(), 3, x.device()); });
+}
+void random_uniform_made(benchmark::State& state) {
+  measure(state, 4, [](const AnyTensor& x) { return random_uniform(x.shape(), 3, x.device()); });
+}
+/// Elements and their numbers are read, each number names a random element of all.
+void gather_elements(benchmark::State& state) {
+  const std::int64_t n = state.range(0) * 1024;
+  const Interval all{0, static_cast<double>(n)};
+  const AnyTensor index = cast(random_uniform({n}, 2, all, device_for(Mode::lazy)), DType::i32);
+  measure(state, 12, [&](const AnyTensor& x) { return gather(reshape(x, {n}), 0, index); });
+}
+void concat_columns(benchmark::State& state) {
+  measure(state, 8,
+          [](const AnyTensor& x) { return concat({slice(x, 1, 0, 512), slice(x, 1, 512)}, 1); });
+}
+/// The gradient of a slice: its elements between zeros.
+void slice_gradient(benchmark::State& state) {
+  measure(state, 6, [](const AnyTensor& x) {
+    const AnyTensor t = x.to(x.device().autodiff()).require_grad();
+    const AnyTensor part = slice(t, 1, 0, 512);
+    const AnyTensor seed = slice(x, 1, 512);
+    return vjp({&part, 1}, {&seed, 1}).of(t);
+  });
+}
+
+BENCHMARK(random_normal_made)->Arg(1024)->Arg(65536)->UseRealTime();
+BENCHMARK(random_uniform_made)->Arg(1024)->Arg(65536)->UseRealTime();
+BENCHMARK(gather_elements)->Arg(1024)->Arg(4096)->UseRealTime();
+BENCHMARK(concat_columns)->Arg(1024)->Arg(65536)->UseRealTime();
+BENCHMARK(slice_gradient)->Arg(1024)->Arg(65536)->UseRealTime();
 BENCHMARK(elementwise_gelu)->Arg(1024)->Arg(16384)->Arg(65536)->UseRealTime();
 BENCHMARK(elementwise_broadcast_add)->Arg(1024)->Arg(16384)->Arg(65536)->UseRealTime();
 BENCHMARK(transpose_copy)->Arg(1024)->Arg(16384)->Arg(65536)->UseRealTime();

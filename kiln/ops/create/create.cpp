@@ -3,54 +3,66 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
 #include <utility>
 
-#include "arange_wgsl.hpp"
 #include "kiln/dispatch/raw_tensor.hpp"
 #include "kiln/dispatch/words.hpp"
 #include "kiln/support/error.hpp"
 #include "kiln/tensor/apply.hpp"
-#include "random_wgsl.hpp"
 
 namespace kiln {
 namespace {
 
-/// Sets every element of type T to f(its number).
-template <class T, class F>
-void each_of(const cpu::Output& out, const F& f) {
-  const std::span<T> to = out.dense<T>();
-  constexpr std::int64_t grain = 8192;
-  cpu::parallel_for(static_cast<std::int64_t>(to.size()), grain,
-                    [&](std::int64_t begin, std::int64_t end) {
-                      for (std::int64_t i = begin; i < end; ++i)
-                        to[static_cast<std::size_t>(i)] = T(f(i));
-                    });
-}
-/// The same for an output of f32 or f16.
-template <class F>
-void each(const cpu::Output& out, const F& f) {
-  cpu::with_float(out.dtype(), [&](auto element) { each_of<decltype(element)>(out, f); });
+/// The Param as a part of the graph of `other`, where functions of Params alone can be made of it.
+Expr beside(const Expr& other, const Param& param) {
+  return other.graph()->expr(other.graph()->place(param));
 }
 
-/// Threefry-2x32 with 20 rounds, as in random.wgsl: the rotations and the key schedule of the
-/// paper.
-std::array<std::uint32_t, 2> threefry(const std::array<std::uint32_t, 2>& counter,
-                                      const std::array<std::uint32_t, 2>& key) {
-  constexpr std::array rotations{13, 15, 26, 6, 17, 29, 16, 24};
-  const std::array keys{key[0], key[1], 0x1bd11bdaU ^ key[0] ^ key[1]};
-  std::array x{counter[0] + key[0], counter[1] + key[1]};
-  for (std::uint32_t round = 0; round < 20; ++round) {
-    x[0] += x[1];
-    x[1] = std::rotl(x[1], rotations[round % 8]) ^ x[0];
-    if (round % 4 != 3) continue;
-    const std::uint32_t step = round / 4 + 1;
-    x[0] += keys[step % 3];
-    x[1] += keys[(step + 1) % 3] + step;
-  }
+using Words = std::array<Expr, 2>;
+
+template <std::uint32_t by>
+void mix(Words& x) {
+  x[0] = x[0] + x[1];
+  x[1] = ((x[1] << by) | (x[1] >> (32 - by))) ^ x[0];
+}
+
+/// Rounds whose words are rotated by these numbers, then the key schedule's step `number`.
+template <std::uint32_t number, std::uint32_t... by>
+void four_rounds(Words& x, const std::array<Param, 3>& keys) {
+  (mix<by>(x), ...);
+  x[0] = x[0] + keys[number % 3];
+  x[1] = x[1] + keys[(number + 1) % 3] + number;
+}
+
+/// The two words of a counter (counter, 0): Threefry-2x32 with 20 rounds, by Salmon, Moraes, Dror
+/// and Shaw. `keys`: the words of the key, then 0x1bd11bda ^ the first ^ the second.
+Words threefry(const Expr& counter, const std::array<Param, 3>& keys) {
+  Words x{counter + keys[0], beside(counter, keys[1])};
+  four_rounds<1, 13, 15, 26, 6>(x, keys);
+  four_rounds<2, 17, 29, 16, 24>(x, keys);
+  four_rounds<3, 13, 15, 26, 6>(x, keys);
+  four_rounds<4, 17, 29, 16, 24>(x, keys);
+  four_rounds<5, 13, 15, 26, 6>(x, keys);
   return x;
+}
+
+/// In [0, 1): 24 bits, so that every result is exact in f32.
+Expr unit(const Expr& word) { return cast(word >> 8, DType::f32) * 0x1p-24; }
+
+/// The cosine of a random angle, or its sine. The angle is one in the first eighth of a turn,
+/// turned over by three bits of `word`; its own 21 bits are the others. The polynomials are those
+/// of the Cephes library's sinf and cosf.
+Expr wave(const Expr& word, const Expr& is_sine) {
+  const Expr x = cast(word >> 11, DType::f32) * 3.7450703e-7;  // pi / 4 / 2^21
+  const Expr s = x * x;
+  const Expr sine = x + x * s * ((-1.9515295891e-4 * s + 8.3321608736e-3) * s - 1.6666654611e-1);
+  const Expr cosine =
+      1 - 0.5 * s +
+      s * s * ((2.443315711809948e-5 * s - 1.388731625493765e-3) * s + 4.166664568298827e-2);
+  const Expr value = select(((word & 1) == 1) != is_sine, sine, cosine);
+  return select((word & select(is_sine, 4, 2)) == 0, value, -value);
 }
 
 [[noreturn]] void refuse_random(std::string_view op, DType dtype) {
@@ -93,61 +105,43 @@ std::pair<double, double> numbers_between(double low, double high, DType dtype) 
   return between;
 }
 
-/// 24 bits, so that every result is exact in f32 and below 1.
-float unit(std::uint32_t bits) { return static_cast<float>(bits >> 8U) * 0x1p-24F; }
-
+/// Two elements share the words of one counter. Of a normal distribution they are the two numbers
+/// that Box and Muller make of two uniform ones.
 struct Random {
   static constexpr std::string_view name = "random";
   static constexpr std::array<const char*, 0> inputs{};
   using layers = Layers<Cube, Fusion>;
   Shape shape;
   DType dtype;
-  std::uint64_t seed;
   bool normal;
-  Param offset;
-  Param scale;
-  Param least;  // a result outside of these becomes the nearer one
+  std::array<Param, 3> keys;
+  Param half_offset;  // in halves, because a sum may be out of range even if the result is not
+  Param half_scale;
+  Param least;  // a uniform number outside of these becomes the nearer one
   Param most;
 
-  TensorSpec output() const {
-    if (!is_float(dtype)) refuse_random(normal ? "random_normal" : "random_uniform", dtype);
-    return {shape, dtype};
+  TensorSpec output() const { return {shape, dtype}; }
+  Expr element(const At& at) const {
+    const auto words = threefry(at.position() >> 1, keys);
+    const Expr second = (at.position() & 1) == 1;
+    const Expr value = (half_scale * sample(words, second) + half_offset) * 2;
+    if (normal) return cast(value, dtype);
+    const Expr from_least = select(value < least, least, value);
+    return cast(select(from_least > most, most, from_least), dtype);
   }
-  webgpu::Launch webgpu_kernel(const Operand& out) const {
+  [[nodiscard]] Expr sample(const Words& words, const Expr& second) const {
+    if (!normal) return unit(select(second, words[1], words[0]));
     // 1 - u is never 0, so its logarithm is finite.
-    const char* sample =
-        normal ? "sqrt(-2.0f * log(1.0f - u)) * cos(6.28318530717958648f * v)" : "u";
-    return {.source = KernelSource::wgsl(random_wgsl).define("sample", sample),
-            .workgroup = {64, 1, 1},
-            .params = {{"count", out.shape().elements()},
-                       {"seed_low", static_cast<std::int64_t>(seed & 0xffff'ffffU)},
-                       {"seed_high", static_cast<std::int64_t>(seed >> 32U)},
-                       {"offset", offset},
-                       {"scale", scale},
-                       {"least", least},
-                       {"most", most}},
-            .grid = {ceil_div(out.shape().elements(), 64), 1, 1},
-            .trusted = true};
-  }
-  void cpu_kernel(const cpu::Output& out) const {
-    const std::array key{static_cast<std::uint32_t>(seed & 0xffff'ffffU),
-                         static_cast<std::uint32_t>(seed >> 32U)};
-    const auto from = static_cast<float>(offset.value());
-    const auto by = static_cast<float>(scale.value());
-    const auto low = static_cast<float>(least.value());
-    const auto high = static_cast<float>(most.value());
-    each(out, [&](std::int64_t i) {
-      const auto bits = threefry({static_cast<std::uint32_t>(i), 0}, key);
-      const float u = unit(bits[0]);
-      const float sample =
-          normal ? std::sqrt(-2 * std::log(1 - u)) * std::cos(6.28318530717958648F * unit(bits[1]))
-                 : u;
-      // In halves, because the sum of both may be out of range even if the result is not.
-      const float half = from * 0.5F + by * sample;
-      return std::clamp(half + half, low, high);
-    });
+    return sqrt(-2 * log(1 - unit(words[0]))) * wave(words[1], second);
   }
 };
+
+/// The operation's keys for a seed.
+std::array<Param, 3> keys_of(std::uint64_t seed) {
+  const auto low = static_cast<std::uint32_t>(seed);
+  const auto high = static_cast<std::uint32_t>(seed >> 32U);
+  return {low, high, 0x1bd11bdaU ^ low ^ high};
+}
 
 struct Arange {
   static constexpr std::string_view name = "arange";
@@ -163,32 +157,10 @@ struct Arange {
       throw DTypeError("arange: makes f32, f16, i32 or u32, asked for bool");
     return {shape, dtype};
   }
-  webgpu::Launch webgpu_kernel(const Operand& out) const {
-    const char* value = is_float(dtype) ? "Elem(params.start + params.step * f32(i))" : "Elem(i)";
-    return {.source = KernelSource::wgsl(arange_wgsl).define("value", value),
-            .workgroup = {64, 1, 1},
-            .params = {{"count", out.shape().elements()}, {"start", start}, {"step", step}},
-            .grid = {ceil_div(out.shape().elements(), 64), 1, 1},
-            .trusted = true};
+  Expr element(const At& at) const {
+    const Expr index = cast(at.position(), is_float(dtype) ? DType::f32 : dtype);
+    return cast(index * step + start, dtype);
   }
-  void cpu_kernel(const cpu::Output& out) const {
-    const auto first = static_cast<float>(start.value());
-    const auto by = static_cast<float>(step.value());
-    if (is_float(dtype)) {
-      each(out, [&](std::int64_t i) { return first + by * static_cast<float>(i); });
-    } else if (dtype == DType::i32) {
-      each_of<std::int32_t>(out, [](std::int64_t i) { return static_cast<std::int32_t>(i); });
-    } else {
-      each_of<std::uint32_t>(out, [](std::int64_t i) { return static_cast<std::uint32_t>(i); });
-    }
-  }
-};
-/// Integers have an operation of their own, since f32 counts to 2^24 only.
-struct StartAndStep {
-  static constexpr std::string_view name = "arange";
-  Param start;
-  Param step;
-  Expr body(Expr index) const { return index * step + start; }
 };
 static_assert(Extension<Random> && Extension<Arange>);
 
@@ -245,8 +217,7 @@ AnyTensor full_like(const AnyTensor& x, Number value) {
 AnyTensor arange(Integer count, const Steps& steps, DType dtype, const Device& device) {
   for (const double number : {steps.start, steps.step})
     dispatch::require_number("arange", number, dtype);
-  const AnyTensor out = apply(Arange{Shape{count}, dtype, {steps.start}, {steps.step}}, device);
-  return is_float(dtype) ? out : apply(StartAndStep{{steps.start}, {steps.step}}, out);
+  return apply(Arange{Shape{count}, dtype, {steps.start}, {steps.step}}, device);
 }
 
 AnyTensor random_uniform(const Shape& shape, Seed seed, const Interval& interval, DType dtype,
@@ -255,21 +226,33 @@ AnyTensor random_uniform(const Shape& shape, Seed seed, const Interval& interval
   const double low = interval.low;
   const double high = interval.high;
   const auto [least, most] = numbers_between(low, high, dtype);
-  const Random op{shape, dtype, seed.value(), false, {low}, {high / 2 - low / 2}, {least}, {most}};
-  return apply(op, device);
+  return apply(Random{shape,
+                      dtype,
+                      false,
+                      keys_of(seed.value()),
+                      {low / 2},
+                      {high / 2 - low / 2},
+                      {least},
+                      {most}},
+               device);
 }
 
 AnyTensor random_normal(const Shape& shape, Seed seed, const Normal& normal, DType dtype,
                         const Device& device) {
+  if (!is_float(dtype)) refuse_random("random_normal", dtype);
   if (std::isnan(normal.mean) || std::isnan(normal.deviation)) {
     throw Error(fmt::format("random_normal: the mean {} and the deviation {} must be numbers",
                             double{normal.mean}, double{normal.deviation}));
   }
-  constexpr double inf = std::numeric_limits<double>::infinity();
-  return apply(
-      Random{
-          shape, dtype, seed.value(), true, {normal.mean}, {normal.deviation / 2}, {-inf}, {inf}},
-      device);
+  return apply(Random{shape,
+                      dtype,
+                      true,
+                      keys_of(seed.value()),
+                      {normal.mean / 2},
+                      {normal.deviation / 2},
+                      {},
+                      {}},
+               device);
 }
 
 }  // namespace kiln

@@ -14,6 +14,7 @@ using test::values;
 using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::ElementsAre;
+using ::testing::FloatNear;
 using ::testing::HasSubstr;
 
 TEST(Create, TensorsOfGivenValues) {
@@ -114,10 +115,13 @@ TEST(Create, ArangeOfIntegersIsExact) {
 TEST(Create, RandomNumbersAreThreefrys) {
   const float first = static_cast<float>(0x6b200159U >> 8U) / 16777216;
   const float second = static_cast<float>(0x99ba4efeU >> 8U) / 16777216;
-  EXPECT_EQ(random_uniform({1}, 0, device()).item(), first);
-  EXPECT_NEAR(random_normal({1}, 0, device()).item(),
-              std::sqrt(-2 * std::log(1 - double{first})) * std::cos(2 * M_PI * double{second}),
-              1e-5);
+  EXPECT_THAT(values(random_uniform({2}, 0, device())), ElementsAre(first, second));
+  // The last three bits of the second word: no exchange of sine and cosine, and both are negative.
+  const double radius = std::sqrt(-2 * std::log(1 - double{first}));
+  const double angle = M_PI / 4 * (0x99ba4efeU >> 11U) / (1U << 21U);
+  EXPECT_THAT(values(random_normal({2}, 0, device())),
+              ElementsAre(FloatNear(static_cast<float>(-radius * std::cos(angle)), 1e-5F),
+                          FloatNear(static_cast<float>(-radius * std::sin(angle)), 1e-5F)));
 }
 
 TEST(Create, OneSeedGivesOneSequence) {
@@ -199,6 +203,18 @@ TEST(Create, NormalNumbersHaveMeanDeviationAndTails) {
   EXPECT_NEAR(mean, 3, 0.04);
   EXPECT_NEAR(std::sqrt(squares / 50000 - mean * mean), 2, 0.03);
   EXPECT_NEAR(beyond / 50000.0, 0.0455, 0.005) << "beyond two deviations";
+
+  // Two that share a counter are as independent as others: no product of powers has a mean.
+  double product = 0;
+  double of_squares = 0;
+  for (std::size_t i = 0; i < x.size(); i += 2) {
+    const double a = (double{x[i]} - 3) / 2;
+    const double b = (double{x[i + 1]} - 3) / 2;
+    product += a * b;
+    of_squares += (a * a - 1) * (b * b - 1);
+  }
+  EXPECT_NEAR(product / 25000, 0, 0.02);
+  EXPECT_NEAR(of_squares / 25000, 0, 0.05);
 }
 
 TEST(Create, RandomF16AndOddCounts) {

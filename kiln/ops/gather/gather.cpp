@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "gather_backward_wgsl.hpp"
-#include "gather_wgsl.hpp"
 #include "kiln/ops/compare/compare.hpp"
 #include "kiln/ops/elementwise/elementwise.hpp"
 #include "kiln/ops/movement/movement.hpp"
@@ -47,23 +46,6 @@ cpu::Strided<const std::uint32_t> words(const cpu::Input& index) {
   if (index.dtype() == DType::u32) return index.strided<std::uint32_t>();
   const auto x = index.strided<std::int32_t>();
   return {reinterpret_cast<const std::uint32_t*>(x.data()), index.raw().layout};  // NOLINT
-}
-
-/// Calls f with an element of the tensor's type.
-template <class F>
-void with_element(DType dtype, const F& f) {
-  if (is_float(dtype)) return cpu::with_float(dtype, f);
-  if (dtype == DType::i32) return f(std::int32_t());
-  f(std::uint32_t());
-}
-
-template <class T>
-T outside() {
-  if constexpr (std::is_integral_v<T>) {
-    return 0;
-  } else {
-    return T(std::numeric_limits<float>::quiet_NaN());
-  }
 }
 
 struct GatherBackward {
@@ -130,6 +112,7 @@ struct Gather {
   static constexpr std::array inputs = {"x", "index"};
   using layers = Layers<Autodiff, Cube, Fusion>;
   int axis;
+  Param outside;  // the element for an index outside of x
 
   TensorSpec output(const TensorSpec& x, const TensorSpec& index) const {
     if (index.dtype != DType::i32 && index.dtype != DType::u32) {
@@ -146,35 +129,8 @@ struct Gather {
     }
     return {index.shape, x.dtype};
   }
-  webgpu::Launch webgpu_kernel(const Operand& x, const Operand&, const Operand& out) const {
-    // WGSL refuses a NaN in a constant, so this one must not be folded.
-    const char* outside =
-        is_float(x.dtype) ? "Elem(bitcast<f32>(0x7fc00000u | min(i, 0u)))" : "Elem(0)";
-    return {
-        .source =
-            KernelSource::wgsl(gather_wgsl).define("rank", out.rank()).define("outside", outside),
-        .workgroup = {workgroup, 1, 1},
-        .params = {{"count", out.shape().elements()},
-                   {"axis", std::int64_t{axis}},
-                   {"size", x.dim(axis)}},
-        .grid = {ceil_div(out.shape().elements(), workgroup), 1, 1},
-        .strided = true,
-        .trusted = true};
-  }
-  void cpu_kernel(const cpu::Input& x, const cpu::Input& index, const cpu::Output& out) const {
-    with_element(out.dtype(), [&](auto element) {
-      using T = decltype(element);
-      const auto from = x.strided<T>();
-      const auto picks = words(index);
-      const std::span<T> to = out.dense<T>();
-      each_position(out.shape(), [&](std::size_t i, const auto& at) {
-        const std::int64_t pick =
-            picks.data()[line_of(picks, at, axis) +
-                         at[static_cast<std::size_t>(axis)] * picks.stride(axis)];
-        to[i] = pick < x.dim(axis) ? from.data()[line_of(from, at, axis) + pick * from.stride(axis)]
-                                   : outside<T>();
-      });
-    });
+  Expr element(const At& at, const Elements& x, const Elements& index) const {
+    return x(at.with(axis, cast(index(at), DType::i32))).or_else(outside);
   }
 
   static constexpr Bound bound = Bound::memory;
@@ -195,7 +151,8 @@ static_assert(Extension<Gather> && Extension<GatherBackward>);
 }  // namespace
 
 AnyTensor gather(const AnyTensor& x, Integer axis, const AnyTensor& index) {
-  return apply(Gather{normalize_axis("gather", axis, x.shape())}, x, index);
+  const double outside = is_float(x.dtype()) ? std::numeric_limits<double>::quiet_NaN() : 0;
+  return apply(Gather{normalize_axis("gather", axis, x.shape()), {outside}}, x, index);
 }
 
 }  // namespace kiln

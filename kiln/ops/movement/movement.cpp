@@ -111,21 +111,11 @@ struct SliceBackward {
   std::int64_t step;
 
   TensorSpec output(const TensorSpec& grad) const { return {shape, grad.dtype}; }
-  RawTensor webgpu_forward(Client& client, const RawTensor& grad, const TensorSpec& out) const {
-    RawTensor result = client.zeros(out);
-    if (grad.shape().elements() > 0) client.copy(grad, taken(result, grad.shape()));
-    return result;
-  }
-  void cpu_kernel(const cpu::Input& grad, const cpu::Output& out) const {
-    cpu::zero(out);
-    cpu::copy(grad, taken(out.raw(), grad.shape()));
-  }
-  /// The part of `whole` that a slice takes.
-  [[nodiscard]] RawTensor taken(RawTensor whole, const Shape& part) const {
-    whole.layout.shape = part;
-    whole.layout.offset += begin * whole.layout.stride(axis);
-    if (part[axis] > 1) whole.layout.strides[at(axis)] *= step;  // else it may be past 2^63
-    return whole;
+  Expr element(const At& at, const Elements& grad) const {
+    const Expr from = at[axis] - at.number(begin);
+    if (step == 1) return grad(at.with(axis, from));
+    const Expr taken = grad(at.with(axis, floor_div(from, at.number(step))));
+    return select(mod(from, at.number(step)) == 0, taken, 0);
   }
 };
 static_assert(Extension<SliceBackward>);
@@ -160,7 +150,9 @@ struct Slice {
   };
   static Saved save(const Saver&, const AnyTensor& x, const AnyTensor&) { return {x.shape()}; }
   void backward(const Saved& saved, const AnyTensor& grad, Grads<1>& grads) const {
-    grads[0].set(apply(SliceBackward{saved.shape, axis, begin, step}, grad));
+    // A longer step than the axis takes one element, as one of the axis' size does.
+    const std::int64_t within = std::min(step, std::max<std::int64_t>(saved.shape[axis], 1));
+    grads[0].set(apply(SliceBackward{saved.shape, axis, begin, within}, grad));
   }
 };
 
@@ -188,24 +180,9 @@ struct Concat {
     }
     return out;
   }
-  RawTensor webgpu_forward(Client& client, const RawTensor& a, const RawTensor& b,
-                           const TensorSpec& out) const {
-    const RawTensor result = client.empty(out);
-    std::int64_t begin = 0;
-    for (const RawTensor& t : {a, b}) {
-      if (t.shape().elements() > 0) client.copy(t, part(result, t.shape(), begin));
-      begin += t.shape()[axis];
-    }
-    return result;
-  }
-  void cpu_kernel(const cpu::Input& a, const cpu::Input& b, const cpu::Output& out) const {
-    cpu::copy(a, part(out.raw(), a.shape(), 0));
-    cpu::copy(b, part(out.raw(), b.shape(), a.dim(axis)));
-  }
-  [[nodiscard]] RawTensor part(RawTensor whole, const Shape& shape, std::int64_t begin) const {
-    whole.layout.offset += begin * whole.layout.stride(axis);
-    whole.layout.shape = shape;
-    return whole;
+  Expr element(const At& at, const Elements& a, const Elements& b) const {
+    const Expr rest = at[axis] - a.size(axis);
+    return select(rest < 0, a(at), b(at.with(axis, rest)));
   }
 
   static constexpr Bound bound = Bound::memory;

@@ -115,6 +115,20 @@ class Printer {
     return slot + 1 == operands(node).size() && may_cancel_[id] != 0;
   }
 
+  [[nodiscard]] std::string_view pattern_of(const ExprGraph::Node& node, DType dtype) const {
+    // WGSL refuses a division by a literal 0. As of any 0, the result is the dividend.
+    if (node.op == Opcode::div && !is_float(dtype) && is_zero(node.args[1])) return "$a";
+    // For a literal count in [0, 31] no helper has to look for others.
+    const auto is_literal_count = [&](const ExprGraph::Node& count) {
+      return count.op == Opcode::constant && count.value >= 0 && count.value <= 31;
+    };
+    if (node.op == Opcode::shift_left && is_literal_count(body_.graph->node(node.args[1])))
+      return "($a << u32($b))";
+    if (node.op == Opcode::shift_right && is_literal_count(body_.graph->node(node.args[1])))
+      return "($a >> u32($b))";
+    return row(node.op).wgsl;
+  }
+
   std::string text(const ExprGraph::Node& node, DType dtype) {
     if (node.op == Opcode::constant) return literal(op_, node.value, dtype);
     if (node.op == Opcode::coordinate) return fmt::format("{}{}", wgsl_coordinate, node.args[0]);
@@ -131,9 +145,7 @@ class Printer {
                                                                : dtype);
     std::string out =
         node.op == Opcode::cast ? cast_text(meet, node.dtype, operand(node.args[0], meet)) : "";
-    // WGSL refuses a division by a literal 0. As of any 0, the result is the dividend.
-    const bool by_zero = node.op == Opcode::div && !is_float(meet) && is_zero(node.args[1]);
-    const std::string_view pattern = by_zero ? "$a" : row(node.op).wgsl;
+    const std::string_view pattern = pattern_of(node, meet);
     for (std::size_t i = 0; i < pattern.size(); ++i) {
       if (pattern[i] != '$') {
         out += pattern[i];
