@@ -276,19 +276,55 @@ AnyTensor layer_norm_rows(const AnyTensor& x) {
   return layer_norm(x, weight, bias);
 }
 
-void rows_of_1024(benchmark::State& state, Mode mode, AnyTensor (*f)(const AnyTensor&)) {
+AnyTensor log_softmax_rows(const AnyTensor& x) { return log_softmax(x, 1); }
+AnyTensor rms_norm_rows(const AnyTensor& x) {
+  const AnyTensor weight = full({x.dim(1)}, 1.5, x.device());
+  return x * rsqrt(mean(x * x, 1, true) + 1e-5) * weight;
+}
+AnyTensor softmax_columns(const AnyTensor& x) { return softmax(x, 0); }
+
+void rows_of(benchmark::State& state, Mode mode, std::int64_t rows, std::int64_t size,
+             AnyTensor (*f)(const AnyTensor&)) {
   const Device device = device_for(mode);
-  const std::int64_t rows = state.range(0);
-  if (!fits(state, device, rows * 1024)) return;
-  const AnyTensor x = random_normal({rows, 1024}, 1, device);
+  if (!fits(state, device, rows * size)) return;
+  const AnyTensor x = random_normal({rows, size}, 1, device);
   const Timed timed = time_calls(state, device, [&] { return f(x); });
-  report_rate(state, "bytes/s", 2 * sizeof(float) * 1024 * static_cast<double>(rows), timed);
+  report_rate(state, "bytes/s", 2 * sizeof(float) * static_cast<double>(rows * size), timed);
   check_near(state, timed.last, f(x.to(device_for(Mode::eager))), 1e-4);
 }
+void rows_of_1024(benchmark::State& state, Mode mode, AnyTensor (*f)(const AnyTensor&)) {
+  rows_of(state, mode, state.range(0), 1024, f);
+}
+void rows_of_8192(benchmark::State& state, Mode mode, AnyTensor (*f)(const AnyTensor&)) {
+  rows_of(state, mode, state.range(0), 8192, f);
+}
+
+/// The loss of rows of 1,024 classes and its gradient. Bytes are those of logits and gradient.
+void cross_entropy_gradient(benchmark::State& state) {
+  const Device device = device_for(Mode::lazy);
+  const std::int64_t rows = state.range(0);
+  if (!fits(state, device, rows * 1024)) return;
+  const AnyTensor x = random_normal({rows, 1024}, 1, device.autodiff()).require_grad();
+  const AnyTensor labels = cast(random_uniform({rows}, 2, {0, 1024}, device), DType::i32);
+  AnyTensor loss = zeros({}, device);
+  const Timed timed = time_calls(state, device, [&] {
+    const AnyTensor value = cross_entropy(x, labels);
+    loss = value.detach();
+    return value.backward().of(x);
+  });
+  report_rate(state, "bytes/s", 2 * sizeof(float) * 1024 * static_cast<double>(rows), timed);
+}
+
 BENCHMARK_CAPTURE(rows_of_1024, softmax_lazy, Mode::lazy, softmax_rows)->Apply(row_counts);
 BENCHMARK_CAPTURE(rows_of_1024, softmax_eager, Mode::eager, softmax_rows)->Apply(row_counts);
 BENCHMARK_CAPTURE(rows_of_1024, layer_norm_lazy, Mode::lazy, layer_norm_rows)->Apply(row_counts);
 BENCHMARK_CAPTURE(rows_of_1024, layer_norm_eager, Mode::eager, layer_norm_rows)->Apply(row_counts);
+BENCHMARK_CAPTURE(rows_of_1024, log_softmax_lazy, Mode::lazy, log_softmax_rows)->Apply(row_counts);
+BENCHMARK_CAPTURE(rows_of_1024, rms_norm_lazy, Mode::lazy, rms_norm_rows)->Apply(row_counts);
+BENCHMARK_CAPTURE(rows_of_1024, softmax_columns_lazy, Mode::lazy, softmax_columns)
+    ->Apply(row_counts);
+BENCHMARK_CAPTURE(rows_of_8192, softmax_lazy, Mode::lazy, softmax_rows)->Arg(8192)->UseRealTime();
+BENCHMARK(cross_entropy_gradient)->Apply(row_counts);
 
 /// A network 64-256-256-10 in plain operations, and a batch of 128 that it learns by heart.
 class Training {

@@ -66,14 +66,14 @@ TEST(DigitsTraining, LowersTheLossAndRepeatsItselfExactly) {
   }
 }
 
-TEST(DigitsTraining, AQueuedStepIsAtMostAThirdOfTheLaunches) {
+TEST(DigitsTraining, AQueuedStepIsAtMostTwoFifthsOfTheLaunches) {
   const Digits digits = load_digits();
   const auto launches = [&](const Device& device) {
     return train(digits, device.autodiff(), {.epochs = 1}, ignore).launches_per_step;
   };
   // Less is fused where an adapter binds no more buffers than all do.
-  const std::uint64_t share = default_device().limits().storage_buffers > 8 ? 3 : 2;
-  EXPECT_LE(share * launches(default_device().lazy()), launches(default_device().eager()));
+  const std::uint64_t halves = default_device().limits().storage_buffers > 8 ? 5 : 4;
+  EXPECT_LE(halves * launches(default_device().lazy()), 2 * launches(default_device().eager()));
 }
 
 TEST(DigitsTraining, HoldsNoGraphBeyondAStep) {

@@ -9,6 +9,7 @@
 #include "kiln/dispatch/kernel/fusable.hpp"
 #include "kiln/dispatch/kernel/languages.hpp"
 #include "kiln/dispatch/reduction/reduction.hpp"
+#include "kiln/dispatch/rows/rows.hpp"
 #include "kiln/kernel/source_template.hpp"
 
 namespace kiln::dispatch {
@@ -44,6 +45,12 @@ struct Backend {
   void (*run_reduction)(const std::shared_ptr<Runtime>& runtime, const ReductionCall& call,
                         std::span<const RawTensor> inputs, const TensorSpec& out,
                         const FusedEpilogue* epilogue, std::span<const RawTensor> results);
+  /// See dispatch::takes_rows; there is at least one element.
+  bool (*takes_rows)(const Runtime& runtime, const RowsCall& call,
+                     std::span<const RawTensor> inputs) = nullptr;
+  /// Computes the results, which are allocated; see dispatch::run_rows.
+  void (*run_rows)(const std::shared_ptr<Runtime>& runtime, const RowsCall& call,
+                   std::span<const RawTensor> inputs, std::span<const RawTensor> results) = nullptr;
   /// Whether the operation has a rule for this kind of runtime.
   bool (*has_rule)(const OpTable& table);
   /// The language of rules that are not asked: functions, and launches by hand.

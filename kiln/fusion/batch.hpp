@@ -67,6 +67,7 @@ class Execution {
   std::vector<RawTensor> elementwise(std::size_t n, const fusion::Elementwise& work);
   std::vector<RawTensor> reduce(std::size_t n, const fusion::Reduce& work);
   std::vector<RawTensor> call(std::size_t n, const fusion::Call& work);
+  std::vector<RawTensor> rows(std::size_t n, const fusion::Rows& work);
   std::optional<dispatch::FusedEpilogue> epilogue_of(const fusion::Node& node,
                                                      const fusion::NodeEpilogue& epilogue);
   [[nodiscard]] std::vector<dispatch::FusedProducer> producers_of(const fusion::Node& node,

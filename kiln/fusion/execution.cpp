@@ -139,6 +139,7 @@ std::vector<RawTensor> Execution::compute(std::size_t n) {
                         [&](const Elementwise& work) { return elementwise(n, work); },
                         [&](const Reduce& work) { return reduce(n, work); },
                         [&](const Call& work) { return call(n, work); },
+                        [&](const Rows& work) { return rows(n, work); },
                     },
                     plan_.graph.nodes[n].work);
 }
@@ -208,6 +209,12 @@ std::vector<RawTensor> Execution::reduce(std::size_t n, const Reduce& work) {
                                      work.before.body, params(work.before), work.dtype};
   return dispatch::run_reduction(call, shared_, inputs(std::span(node.in).first(before)),
                                  work.result, epilogue ? &*epilogue : nullptr);
+}
+
+std::vector<RawTensor> Execution::rows(std::size_t n, const Rows& work) {
+  const Node& node = plan_.graph.nodes[n];
+  return dispatch::run_rows(rows_call(plan_.graph, node, work, plan_.names[n], params(work.body)),
+                            shared_, inputs(node.in));
 }
 
 std::vector<RawTensor> Execution::call(std::size_t n, const Call& work) {

@@ -46,6 +46,7 @@ void read_by_loads(Node& node) {
                    after(work.epilogue);
                  },
                  [&](Call& work) { after(work.epilogue); },
+                 [](Rows&) {},
              },
              node.work);
 }
@@ -86,6 +87,10 @@ class Counting {
     add(work.producers);
     for (const NodeProducer& producer : work.producers) add(producer.body);
     add(work.epilogue.body);
+  }
+  void add(const Rows& work) {
+    add(work.body);
+    add(work.folds);
   }
   void add(const BoundBody& bound) {
     add(bound.params);
@@ -150,6 +155,7 @@ PlanPtr make_plan(Graph source, std::vector<std::string> names, const FusionLimi
   graph = fuse_into_loads(std::move(graph), limits);
   graph = fuse_into_stores(std::move(graph), limits, When::after_loads);
   graph = fuse_elementwise(std::move(graph), limits, When::after_loads);
+  graph = fuse_rows(std::move(graph), limits);
   for (Node& node : graph.nodes) read_by_loads(node);
   for (const Node& node : graph.nodes) plan->names.push_back(name_of(node, plan->ops));
   plan->last_read = last_reads(graph);

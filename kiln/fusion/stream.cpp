@@ -320,7 +320,8 @@ fusion::PlanPtr Stream::plan_of(Batch& batch, bool& known) {
     std::vector<std::string> names;
     for (const QueuedOp& op : batch.ops) names.emplace_back(op.record.name);
     const Limits& limits = runtime_.limits();
-    const fusion::FusionLimits fusion{.buffers = static_cast<int>(limits.storage_buffers)};
+    const fusion::FusionLimits fusion{.buffers = static_cast<int>(limits.storage_buffers),
+                                      .runtime = &runtime_};
     plan = make_plan(batch.graph(runtime_), std::move(names), fusion);
     const std::lock_guard lock(plan_mutex_);
     plan = plans_.add(std::move(batch.form), std::move(plan));

@@ -32,39 +32,14 @@ std::int64_t distinct(const CoalescedAxes& axes, std::size_t operand) {
   return n;
 }
 
-/// Whether the reduced elements of the largest operand lie closer together than
-/// the kept ones.
-bool lies_in_rows(const ReductionPass& pass) {
-  std::int64_t most = 0;
-  bool rows = true;
-  for (std::size_t i = 0; i < pass.inputs.size(); ++i) {
-    const std::int64_t size = distinct(pass.kept, i) * distinct(pass.reduced, i);
-    if (size <= most) continue;
-    most = size;
-    rows = inner_stride(pass.reduced.of(i)) <= inner_stride(pass.kept.of(i));
-  }
-  return rows;
-}
-
 /// Whether whole vec4 of the operand can be read along the reduced elements.
-bool reads_quads(const ReductionPass& pass, std::size_t operand) {
+bool reads_quads(const CoalescedAxes& kept, const CoalescedAxes& reduced, std::size_t operand,
+                 std::int64_t offset) {
   const auto aligned = [](std::int64_t stride) { return stride % 4 == 0; };
-  const auto reduced = pass.reduced.of(operand);
-  return reduced.back() == 1 && pass.inputs[operand].layout.offset % 4 == 0 &&
-         std::ranges::all_of(reduced.first(reduced.size() - 1), aligned) &&
-         std::ranges::all_of(pass.kept.of(operand), aligned);
-}
-
-/// How the operand is reached with steps of `width` elements. Nothing if it cannot
-/// be.
-std::optional<Reach> reach_of(const ReductionPass& pass, std::size_t operand, int width) {
-  const auto reduced = pass.reduced.of(operand);
-  const bool fixed = std::ranges::all_of(reduced, [](std::int64_t stride) { return stride == 0; });
-  // If nothing is reduced, there may be nothing to read.
-  if (fixed && pass.reduced.count() > 0) return Reach::fixed;
-  if (width == 1) return Reach::strided;
-  if (reduced.back() == 0) return Reach::repeat;
-  return reads_quads(pass, operand) ? std::optional(Reach::quad) : std::nullopt;
+  const auto along = reduced.of(operand);
+  return along.back() == 1 && offset % 4 == 0 &&
+         std::ranges::all_of(along.first(along.size() - 1), aligned) &&
+         std::ranges::all_of(kept.of(operand), aligned);
 }
 
 /// Takes steps of `width` elements, if every operand can be reached so.
@@ -75,7 +50,7 @@ bool take_steps(ReductionPass& pass, int width) {
     return false;
   pass.reach.clear();
   for (std::size_t i = 0; i < pass.inputs.size(); ++i) {
-    const auto reach = reach_of(pass, i, width);
+    const auto reach = reach_of(pass.kept, pass.reduced, i, pass.inputs[i].layout.offset, width);
     if (!reach) return false;
     pass.reach.push_back(*reach);
   }
@@ -114,7 +89,8 @@ void choose(ReductionPass& pass, std::int64_t most_splits, const Limits& limits)
   // With many threads for each row loops stay short, if a column may not be split;
   // see Limits::loop_rounds.
   const bool long_loop = most_splits == 1 && count > 32768;
-  const bool rows = long_loop || (lies_in_rows(pass) && (count > 32 || outputs < 1024));
+  const bool rows =
+      long_loop || (lies_in_rows(pass.kept, pass.reduced) && (count > 32 || outputs < 1024));
   pass.variant = rows ? Variant::rows : Variant::columns;
   if (!take_steps(pass, 4)) take_steps(pass, 1);
   const std::int64_t share = rows ? 4096 : 64;
@@ -133,6 +109,29 @@ void choose(ReductionPass& pass, std::int64_t most_splits, const Limits& limits)
 }
 
 }  // namespace
+
+bool lies_in_rows(const CoalescedAxes& kept, const CoalescedAxes& reduced) {
+  std::int64_t most = 0;
+  bool rows = true;
+  for (std::size_t i = 0; i < kept.strides.size(); ++i) {
+    const std::int64_t size = distinct(kept, i) * distinct(reduced, i);
+    if (size <= most) continue;
+    most = size;
+    rows = inner_stride(reduced.of(i)) <= inner_stride(kept.of(i));
+  }
+  return rows;
+}
+
+std::optional<Reach> reach_of(const CoalescedAxes& kept, const CoalescedAxes& reduced,
+                              std::size_t operand, std::int64_t offset, int width) {
+  const auto along = reduced.of(operand);
+  const bool fixed = std::ranges::all_of(along, [](std::int64_t stride) { return stride == 0; });
+  // If nothing is reduced, there may be nothing to read.
+  if (fixed && reduced.count() > 0) return Reach::fixed;
+  if (width == 1) return Reach::strided;
+  if (along.back() == 0) return Reach::repeat;
+  return reads_quads(kept, reduced, operand, offset) ? std::optional(Reach::quad) : std::nullopt;
+}
 
 ReductionPass first_pass(const ReductionCall& call, std::span<const RawTensor> inputs,
                          const Limits& limits) {

@@ -1,6 +1,7 @@
 #pragma once
 /// A reduction as launches of kernels with many threads.
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -53,6 +54,13 @@ struct ReductionPass {
     return before != nullptr && before->indexed[input];
   }
 };
+
+/// Whether the reduced elements of the largest operand lie closer together than the kept ones.
+bool lies_in_rows(const CoalescedAxes& kept, const CoalescedAxes& reduced);
+/// How an operand, which begins at `offset`, is reached with steps of `width` elements. Nothing if
+/// it cannot be.
+std::optional<Reach> reach_of(const CoalescedAxes& kept, const CoalescedAxes& reduced,
+                              std::size_t operand, std::int64_t offset, int width);
 
 /// The pass over all inputs; `outputs` are still missing. If `splits` is more than
 /// 1, it leaves parts, and a second pass follows. Throws UnsupportedError if the

@@ -47,6 +47,8 @@ std::vector<Language> languages(const OpTable& table, const void* op, Runtime* r
 const Backend backend{.most_operands = most_operands,
                       .run_elementwise = run_elementwise,
                       .run_reduction = run_reduction,
+                      .takes_rows = takes_rows,
+                      .run_rows = run_rows,
                       .has_rule = has_rule,
                       .language = Language::wgsl,
                       .asks_rule = asks_rule,

@@ -11,6 +11,7 @@
 #include "kiln/dispatch/kernel/fusable.hpp"
 #include "kiln/dispatch/kernel/op_table.hpp"
 #include "kiln/dispatch/reduction/reduction.hpp"
+#include "kiln/dispatch/rows/rows.hpp"
 #include "kiln/scalar/expr.hpp"
 #include "kiln/support/layout.hpp"
 
@@ -87,10 +88,19 @@ struct Call {
   NodeEpilogue epilogue;
 };
 
+/// Reductions and elementwise work over the same rows, as in dispatch::RowsCall. The body's inputs
+/// are the node's uses, all of `shape`, then the values of the folds.
+struct Rows {
+  BoundBody body;
+  Shape shape;
+  Axes axes;
+  std::vector<dispatch::Fold> folds;
+};
+
 /// One launch, or what an operation launches by itself.
 struct Node {
   std::vector<std::int32_t> records;  ///< those that it computes, in order
-  std::variant<Elementwise, Reduce, Call> work;
+  std::variant<Elementwise, Reduce, Call, Rows> work;
   std::vector<Use> in;
   std::vector<std::int32_t> out;
 };
@@ -123,6 +133,7 @@ struct FusionLimits {
   int buffers = 8;  ///< storage buffers a kernel can bind
   int nodes = 128;  ///< expressions of one body: longer kernels take long to compile, and spill
   int params = 32;  ///< run-time scalars of one body: each takes a word of the launch's metadata
+  const Runtime* runtime = nullptr;  ///< says which rows it computes in one launch; null: none
 };
 
 /// Merges equal nodes.
@@ -139,5 +150,7 @@ Graph fuse_into_stores(Graph graph, const FusionLimits& limits, When when);
 /// Computes elementwise producers again inside each launch that reads them, if that moves no more
 /// bytes than storing them: elementwise ones, reductions, and kernels that read through loads.
 Graph fuse_into_loads(Graph graph, const FusionLimits& limits);
+/// Makes one launch of reductions and elementwise work that read the same rows.
+Graph fuse_rows(Graph graph, const FusionLimits& limits);
 
 }  // namespace kiln::fusion

@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "kiln/fusion/passes/graph.hpp"
@@ -132,6 +133,10 @@ struct Joined {
 std::optional<Joined> join(const Graph& graph, const Links& links, BodyBuilder& builder,
                            std::int32_t producer, std::span<const std::int32_t> made,
                            std::int32_t consumer, const Shape& shape);
+
+/// The call that computes a node of rows, without the values of its params if `params` is empty.
+dispatch::RowsCall rows_call(const Graph& graph, const Node& node, const Rows& work,
+                             std::string_view op, std::vector<double> params);
 
 /// The dtypes of values.
 std::vector<DType> dtypes_of(const Graph& graph, std::span<const std::int32_t> values);

@@ -64,6 +64,7 @@ class Printer {
   WgslBody run() && {
     const auto& nodes = body_.graph->nodes();
     names_.resize(nodes.size());
+    out_.lines.resize(nodes.size());
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       if (!types_.nodes[i]) continue;  // printed where it is used, in its user's dtype
       if (nodes[i].op == Opcode::input) {
@@ -76,8 +77,8 @@ class Printer {
       }
       if (nodes[i].op == Opcode::index) continue;  // its user is replaced by a load
       names_[i] = fmt::format("{}{}", temp_prefix_, i);
-      out_.statements +=
-          fmt::format("  let {} = {};\n", names_[i], text(nodes[i], *types_.nodes[i]));
+      out_.lines[i] = fmt::format("  let {} = {};\n", names_[i], text(nodes[i], *types_.nodes[i]));
+      out_.statements += out_.lines[i];
     }
     for (std::size_t r = 0; r < body_.roots.size(); ++r)
       out_.results.push_back(operand(body_.roots[r], types_.roots[r]));

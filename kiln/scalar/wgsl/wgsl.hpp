@@ -3,6 +3,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "kiln/scalar/infer.hpp"
 
@@ -33,6 +34,7 @@ inline constexpr std::string_view wgsl_position = "kiln_at";
 /// A printed body: statements that define temporaries, then an expression for each root.
 struct WgslBody {
   std::string statements;
+  std::vector<std::string> lines;  ///< the same by node; empty for a node without a temporary
   std::vector<std::string> results;
   std::set<std::string> helpers;  ///< functions it calls; see wgsl_helpers
 };

@@ -1,0 +1,89 @@
+#include "kiln/dispatch/rows/row_pass.hpp"
+
+#include <algorithm>
+
+#include "kiln/kernel/launch.hpp"
+
+namespace kiln::dispatch {
+namespace {
+
+// Steps of all kept values: registers of one thread, and lines of text, which take software
+// adapters long to compile.
+constexpr std::uint32_t most_kept_steps = 32;
+constexpr std::uint32_t most_kept_steps_in_software = 8;
+constexpr std::uint32_t most_lanes = 256;
+constexpr std::uint32_t usual_workgroup = 64;
+constexpr std::int64_t wanted_threads = 1 << 15;  // what a GPU needs to be busy at all
+constexpr std::int64_t many_elements = 1 << 20;
+
+CoalescedAxes axes_of(const RowPass& pass, bool reduced) {
+  CoalescedAxes out(pass.layouts.size());
+  const Shape& shape = pass.call.shape;
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    if (pass.call.axes[static_cast<std::size_t>(axis)] == reduced)
+      out.push(shape, axis, pass.layouts);
+  }
+  return out;
+}
+
+/// Takes steps of `width` elements, if every operand can be reached so.
+bool take_steps(RowPass& pass, int width) {
+  if (pass.count() % width != 0) return false;
+  pass.reach.clear();
+  for (std::size_t i = 0; i < pass.layouts.size(); ++i) {
+    const auto reach = reach_of(pass.kept, pass.reduced, i, pass.layouts[i].offset, width);
+    if (!reach) return false;
+    pass.reach.push_back(*reach);
+  }
+  pass.width = width;
+  return true;
+}
+
+/// Few threads for a row, so that each has many loads under way. False if a row does not fit.
+bool choose_team(RowPass& pass, const Limits& limits) {
+  const std::uint32_t most = std::min(most_lanes, limits.workgroup_invocations);
+  const auto kept = static_cast<std::uint32_t>(std::max(pass.stages.most_kept, 1));
+  const std::uint32_t fits =
+      (limits.software_adapter ? most_kept_steps_in_software : most_kept_steps) / kept;
+  const auto needed = static_cast<std::uint32_t>(pass.count() / pass.width);
+  if (fits == 0 || needed > fits * most) return false;
+  while (pass.lanes * fits < needed) pass.lanes *= 2;
+  const std::int64_t rows = pass.kept.count();
+  while (pass.lanes < needed && pass.lanes * 2 <= most && rows * pass.lanes < wanted_threads)
+    pass.lanes *= 2;
+  pass.steps = static_cast<std::uint32_t>(ceil_div(needed, pass.lanes));
+  pass.exact = pass.steps * pass.lanes == needed;
+  if (rows * pass.lanes >= wanted_threads) pass.rows = std::max(usual_workgroup / pass.lanes, 1U);
+  return true;
+}
+
+}  // namespace
+
+std::optional<RowPass> row_pass(const RowsCall& call, std::span<const RawTensor> inputs,
+                                const Limits& limits) {
+  RowPass pass{.call = call};
+  for (const RawTensor& t : inputs) pass.layouts.push_back(t.layout.broadcast_to(call.shape));
+  for (std::size_t r = 0; r < call.out.size(); ++r) {
+    if (call.is_full(r)) pass.layouts.push_back(Layout::dense(call.shape));
+  }
+  pass.kept = axes_of(pass, false);
+  pass.reduced = axes_of(pass, true);
+  if (pass.reduced.rank != 1 || pass.count() > (1 << 20)) return std::nullopt;
+  if (!lies_in_rows(pass.kept, pass.reduced)) return std::nullopt;
+  // Of one reduced axis the coordinate is the number of the element in its row.
+  const bool knows_place = (call.body->axes & call.axes.to_ulong()) != 0;
+  if (call.body->position || (knows_place && call.axes.count() > 1)) return std::nullopt;
+  pass.kept_places = KnownPlaces(*call.body, call.shape, call.axes, false);
+  const std::int64_t rows = pass.kept.count();
+  if (rows * pass.count() >= many_elements && rows * most_lanes < wanted_threads)
+    return std::nullopt;
+  if (!take_steps(pass, 4)) take_steps(pass, 1);
+  std::vector<char> wide;
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    wide.push_back(pass.reach[i] == Reach::fixed ? 0 : 1);
+  pass.stages = RowStages(call, wide);
+  if (!choose_team(pass, limits)) return std::nullopt;
+  return pass;
+}
+
+}  // namespace kiln::dispatch

@@ -1,0 +1,21 @@
+#include "kiln/dispatch/rows/rows.hpp"
+
+#include "kiln/dispatch/backend.hpp"
+
+namespace kiln::dispatch {
+
+bool takes_rows(const Runtime& runtime, const RowsCall& call, std::span<const RawTensor> inputs) {
+  const Backend& backend = backend_of(runtime);
+  return backend.takes_rows != nullptr && call.shape.elements() > 0 &&
+         backend.takes_rows(runtime, call, inputs);
+}
+
+std::vector<RawTensor> run_rows(const RowsCall& call, const std::shared_ptr<Runtime>& runtime,
+                                std::span<const RawTensor> inputs) {
+  std::vector<RawTensor> results;
+  for (const TensorSpec& spec : call.out) results.push_back(allocate(call.op, runtime, spec));
+  backend_of(*runtime).run_rows(runtime, call, inputs, results);
+  return results;
+}
+
+}  // namespace kiln::dispatch

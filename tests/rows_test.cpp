@@ -1,0 +1,221 @@
+// Reductions and elementwise operations over the same rows: what becomes one launch, and that it
+// computes the same.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+
+#include "kiln/kiln.hpp"
+#include "kiln/ops/test_support.hpp"
+
+namespace kiln {
+namespace {
+
+using test::make;
+using test::make_wave;
+using test::values;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::FloatNear;
+using ::testing::Pointwise;
+
+using Function = std::function<AnyTensor(const AnyTensor&)>;
+
+Device lazy() { return test::device().lazy(); }
+
+/// Launches of f(x) on a queue, where x is there already.
+std::uint64_t launches(const Function& f, const AnyTensor& x) {
+  const AnyTensor there = x.to(lazy());
+  lazy().synchronize();
+  return test::counted([&] { return f(there); }).launches;
+}
+
+/// Expects one launch where rows are computed at once, and `otherwise` elsewhere.
+void expect_one_launch(const Function& f, const AnyTensor& x, std::uint64_t otherwise) {
+  EXPECT_EQ(launches(f, x), test::computes_rows_at_once() ? 1 : otherwise);
+}
+
+/// Expects what the operations give one by one.
+void expect_same(const Function& f, const AnyTensor& x, float tolerance = 2e-6F) {
+  const std::vector<float> one_by_one = values(f(x.to(test::device().eager())));
+  const std::vector<float> at_once = values(f(x.to(lazy())));
+  ASSERT_EQ(at_once.size(), one_by_one.size());
+  for (std::size_t i = 0; i < at_once.size(); ++i) {
+    if (std::isnan(one_by_one[i])) {
+      EXPECT_TRUE(std::isnan(at_once[i])) << i;
+    } else if (std::isinf(one_by_one[i])) {
+      EXPECT_EQ(at_once[i], one_by_one[i]) << i;
+    } else {
+      EXPECT_NEAR(at_once[i], one_by_one[i], tolerance * (1 + std::abs(one_by_one[i]))) << i;
+    }
+  }
+}
+
+/// The root of the sum of squares of each row.
+struct RowNorm {
+  static constexpr std::string_view name = "row_norm";
+  static constexpr std::array inputs = {"x"};
+  using layers = Layers<Cube, Fusion>;
+  static TensorSpec output(const TensorSpec& x) { return {{x.shape[0], 1}, x.dtype}; }
+  static Reduction reduction(const TensorSpec&) {
+    Reduction out{.combine = Combine::norm, .axes = {}};
+    out.axes.set(1);
+    return out;
+  }
+};
+
+AnyTensor normalized(const AnyTensor& x) {
+  const AnyTensor centred = x - mean(x, -1, true);
+  return centred / (max(abs(centred), -1, true) + 1);
+}
+
+TEST(Rows, ACompositeOfAUserIsOneLaunch) {
+  expect_one_launch(normalized, make_wave({40, 96}), 3);
+  expect_one_launch([](const AnyTensor& x) { return x / sum(x * x, 1, true); }, make_wave({40, 96}),
+                    2);
+  expect_one_launch([](const AnyTensor& x) { return min(x, 1, true) + max(x, 1, true) * x; },
+                    make_wave({40, 96}), 3);
+}
+
+TEST(Rows, OfEveryLength) {
+  for (const std::int64_t n : {2, 3, 4, 5, 31, 32, 100, 128, 1000, 1001, 1024, 2052, 4097, 8192}) {
+    const AnyTensor x = make_wave({5, n});
+    expect_same(normalized, x);
+    expect_same([](const AnyTensor& t) { return softmax(t, 1); }, x);
+  }
+  expect_same(normalized, make_wave({3000, 8}));  // several rows in a workgroup
+  expect_same(normalized, make_wave({1025, 130}));
+}
+
+TEST(Rows, EmptyAndOfOneElement) {
+  EXPECT_EQ(normalized(make_wave({4, 1}).to(lazy())).shape(), (Shape{4, 1}));
+  EXPECT_THAT(values(softmax(make_wave({4, 1}).to(lazy()), 1)), ElementsAre(1, 1, 1, 1));
+  EXPECT_TRUE(values(softmax(make_wave({4, 0}).to(lazy()), 1)).empty());
+  EXPECT_TRUE(values(softmax(make_wave({0, 4}).to(lazy()), 1)).empty());
+}
+
+TEST(Rows, LongRowsAndFewRowsStayApart) {
+  expect_same(normalized, make_wave({2, 40000}));
+  expect_same([](const AnyTensor& x) { return softmax(x, 0); }, make_wave({60000}));
+}
+
+TEST(Rows, AlongOtherAxes) {
+  for (const int axis : {0, 1, 2}) {
+    expect_same([&](const AnyTensor& x) { return softmax(x, axis); }, make_wave({6, 20, 12}));
+    expect_same([&](const AnyTensor& x) { return x - mean(x, {axis}, true); },
+                make_wave({6, 20, 12}));
+  }
+  expect_same([](const AnyTensor& x) { return x - mean(x, {1, 2}, true); }, make_wave({6, 20, 12}));
+  expect_same([](const AnyTensor& x) { return x - mean(x, {0, 2}, true); }, make_wave({6, 20, 12}));
+}
+
+TEST(Rows, OfViewsAndBroadcasts) {
+  const AnyTensor x = make_wave({24, 36});
+  for (const AnyTensor& view : test::other_views(x)) {
+    EXPECT_THAT(values(normalized(view.to(lazy()))),
+                Pointwise(FloatNear(1e-5F), values(normalized(x.to(test::device().eager())))));
+  }
+  expect_same([](const AnyTensor& t) { return normalized(transpose(t)); }, x);
+  expect_same([](const AnyTensor& t) { return normalized(slice(t, 1, 1, 34, 3)); }, x);
+  const AnyTensor row = make_wave({36}, 1).to(lazy());
+  const AnyTensor column = make_wave({24, 1}, 2).to(lazy());
+  const auto with_both = [&](const AnyTensor& t) {
+    return softmax(t * row.to(t.device()) + column.to(t.device()), 1) * row.to(t.device());
+  };
+  expect_same(with_both, x);
+}
+
+TEST(Rows, InEveryDType) {
+  const AnyTensor h = make_wave({20, 64}, 0, DType::f16);
+  expect_same(normalized, h, 2e-3F);
+  expect_same([](const AnyTensor& x) { return softmax(x, 1); }, h, 2e-3F);
+  const AnyTensor i = make<std::int32_t>({1, -5, 7, 2147483647, 1, 3, 0, -2}, {2, 4});
+  expect_same([](const AnyTensor& x) { return x - max(x, 1, true); }, i, 0);
+  expect_same([](const AnyTensor& x) { return x * sum(x, 1, true); }, i, 0);
+  expect_same(
+      [](const AnyTensor& x) {
+        return cast(x, DType::f32) / 2 + cast(min(x, 1, true), DType::f32);
+      },
+      i, 0);
+  expect_same([](const AnyTensor& x) { return cast(x == max(x, 1, true), DType::f32); }, i, 0);
+}
+
+TEST(Rows, NaNAndInfinitiesStayInTheirRow) {
+  const float inf = std::numeric_limits<float>::infinity();
+  const AnyTensor x = make<float>(
+      {1, NAN, 2, 3, inf, 1, 0, 2, -inf, -inf, -inf, -inf, 4, 3, 2, 1, -0.0F, 0.0F, -0.0F, -0.0F},
+      {5, 4});
+  expect_same(normalized, x);
+  expect_same([](const AnyTensor& t) { return softmax(t, 1); }, x);
+  expect_same([](const AnyTensor& t) { return t / max(t, 1, true); }, x);
+}
+
+TEST(Rows, KnowTheirCoordinates) {
+  const auto by_place = [](const AnyTensor& x) {
+    const AnyTensor column = arange(x.dim(1), DType::f32, x.device());
+    const AnyTensor row = unsqueeze(arange(x.dim(0), DType::f32, x.device()), 1);
+    return softmax(x * column + row, 1) * (column - row);
+  };
+  expect_same(by_place, make_wave({12, 30}));
+  expect_same(by_place, make_wave({12, 32}));
+  const AnyTensor labels = make<std::int32_t>({3, 0, 29, 7}, {4});
+  const auto loss = [&](const AnyTensor& x) {
+    const AnyTensor logits = x.to(x.device().autodiff()).require_grad();
+    return cross_entropy(logits, labels.to(x.device())).backward().of(logits);
+  };
+  expect_same(loss, make_wave({4, 30}));
+}
+
+TEST(Rows, ANormLeavesNoRange) {
+  const AnyTensor x =
+      make<float>({3e30F, 4e30F, 0, 0, 3e-30F, 4e-30F, 0, 0, 3, 4, 0, 0, 0, 0, 0, 0}, {4, 4});
+  const auto by_norm = [](const AnyTensor& t) { return t / apply(RowNorm{}, t); };
+  EXPECT_THAT(values(by_norm(slice(x, 0, 0, 3).to(lazy()))),
+              Pointwise(FloatNear(1e-6F),
+                        std::vector<float>{0.6F, 0.8F, 0, 0, 0.6F, 0.8F, 0, 0, 0.6F, 0.8F, 0, 0}));
+  expect_same(by_norm, x);
+  expect_one_launch(by_norm, x, 2);
+}
+
+TEST(Rows, WhatSomebodyHoldsIsAResult) {
+  const AnyTensor x = make_wave({40, 96}).to(lazy());
+  lazy().synchronize();
+  std::vector<AnyTensor> held;
+  const auto spent = test::counted([&] {
+    const AnyTensor mean_of = mean(x, 1, true);
+    const AnyTensor centred = x - mean_of;
+    const AnyTensor deviation = sqrt(mean(centred * centred, 1, true));
+    held = {mean_of, centred, deviation, centred / deviation};
+    return held.back();
+  });
+  if (test::computes_rows_at_once()) {
+    EXPECT_EQ(spent.launches, 1U);
+  }
+  const AnyTensor there = x.to(test::device().eager());
+  const AnyTensor centred = there - mean(there, 1, true);
+  const AnyTensor deviation = sqrt(mean(centred * centred, 1, true));
+  EXPECT_THAT(values(held[0]), Pointwise(FloatNear(1e-6F), values(mean(there, 1, true))));
+  EXPECT_THAT(values(held[1]), Pointwise(FloatNear(1e-6F), values(centred)));
+  EXPECT_THAT(values(held[2]), Pointwise(FloatNear(1e-6F), values(deviation)));
+  EXPECT_THAT(values(held[3]), Pointwise(FloatNear(1e-5F), values(centred / deviation)));
+}
+
+TEST(Rows, ResultsRepeat) {
+  const AnyTensor x = make_wave({300, 1000}).to(lazy());
+  const std::vector<float> first = values(normalized(x));
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(values(normalized(x)), first);
+}
+
+TEST(Rows, AnotherNumberOfRowsCompilesNothing) {
+  const auto run = [](std::int64_t rows) {
+    return values(softmax(make_wave({rows, 64}).to(lazy()), 1));
+  };
+  (void)run(40);
+  const auto before = lazy().runtime().counters().compiled;
+  for (std::int64_t rows = 41; rows < 50; ++rows) EXPECT_EQ(run(rows).size(), rows * 64U);
+  EXPECT_EQ(lazy().runtime().counters().compiled, before);
+}
+
+}  // namespace
+}  // namespace kiln
