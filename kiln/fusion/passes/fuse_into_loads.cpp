@@ -12,8 +12,9 @@ constexpr int cheap_nodes = 16;
 constexpr std::int64_t few_elements = 1 << 16;
 constexpr std::size_t most_readers = 4;
 // What a kernel loads again and again lies in a cache, and such a kernel has arithmetic to do
-// meanwhile. So a byte that it loads more than it needs to weighs less than one of memory.
-constexpr double cached_bytes = 64;
+// meanwhile. So bytes that it loads more than it needs to weigh less than those of memory: so many
+// as one. With tiles of 64 x 64 a mask goes into both products of a backward pass up to about 6000.
+constexpr double cached_bytes = 96;
 
 class IntoLoads : Pass {
  public:
