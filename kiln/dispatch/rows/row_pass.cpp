@@ -11,10 +11,10 @@ namespace {
 // adapters long to compile.
 constexpr std::uint32_t most_kept_steps = 32;
 constexpr std::uint32_t most_kept_steps_in_software = 8;
-constexpr std::uint32_t most_lanes = 256;
-constexpr std::uint32_t usual_workgroup = 64;
-constexpr std::int64_t wanted_threads = 1 << 15;  // what a GPU needs to be busy at all
-constexpr std::int64_t many_elements = 1 << 20;
+constexpr std::uint32_t most_row_lanes = 256;
+constexpr std::uint32_t usual_row_workgroup = 64;
+constexpr std::int64_t busy_threads = 1 << 15;  // what a GPU needs to be busy at all
+constexpr std::int64_t many_row_elements = 1 << 20;
 
 CoalescedAxes axes_of(const RowPass& pass, bool reduced) {
   CoalescedAxes out(pass.layouts.size());
@@ -41,7 +41,7 @@ bool take_steps(RowPass& pass, int width) {
 
 /// Few threads for a row, so that each has many loads under way. False if a row does not fit.
 bool choose_team(RowPass& pass, const Limits& limits) {
-  const std::uint32_t most = std::min(most_lanes, limits.workgroup_invocations);
+  const std::uint32_t most = std::min(most_row_lanes, limits.workgroup_invocations);
   const auto kept = static_cast<std::uint32_t>(std::max(pass.stages.most_kept, 1));
   const std::uint32_t fits =
       (limits.software_adapter ? most_kept_steps_in_software : most_kept_steps) / kept;
@@ -49,11 +49,11 @@ bool choose_team(RowPass& pass, const Limits& limits) {
   if (fits == 0 || needed > fits * most) return false;
   while (pass.lanes * fits < needed) pass.lanes *= 2;
   const std::int64_t rows = pass.kept.count();
-  while (pass.lanes < needed && pass.lanes * 2 <= most && rows * pass.lanes < wanted_threads)
+  while (pass.lanes < needed && pass.lanes * 2 <= most && rows * pass.lanes < busy_threads)
     pass.lanes *= 2;
   pass.steps = static_cast<std::uint32_t>(ceil_div(needed, pass.lanes));
   pass.exact = pass.steps * pass.lanes == needed;
-  if (rows * pass.lanes >= wanted_threads) pass.rows = std::max(usual_workgroup / pass.lanes, 1U);
+  if (rows * pass.lanes >= busy_threads) pass.rows = std::max(usual_row_workgroup / pass.lanes, 1U);
   return true;
 }
 
@@ -75,7 +75,7 @@ std::optional<RowPass> row_pass(const RowsCall& call, std::span<const RawTensor>
   if (call.body->position || (knows_place && call.axes.count() > 1)) return std::nullopt;
   pass.kept_places = KnownPlaces(*call.body, call.shape, call.axes, false);
   const std::int64_t rows = pass.kept.count();
-  if (rows * pass.count() >= many_elements && rows * most_lanes < wanted_threads)
+  if (rows * pass.count() >= many_row_elements && rows * most_row_lanes < busy_threads)
     return std::nullopt;
   if (!take_steps(pass, 4)) take_steps(pass, 1);
   std::vector<char> wide;

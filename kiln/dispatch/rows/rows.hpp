@@ -40,6 +40,8 @@ struct RowsCall {
   }
 };
 
+/// Whether the runtime computes any rows in one launch.
+bool computes_rows(const Runtime& runtime);
 /// Whether the runtime computes that in one launch. Of the inputs it sees dtypes and layouts; they
 /// need no buffers.
 bool takes_rows(const Runtime& runtime, const RowsCall& call, std::span<const RawTensor> inputs);

@@ -46,14 +46,14 @@ struct LossGradient {
   }
 };
 
-/// The sum of all elements of [N, C], divided by N.
+/// The sum of all elements of [N], divided by N.
 struct MeanOverRows {
   static constexpr std::string_view name = "mean";
   static constexpr std::array inputs = {"x"};
   using layers = Layers<Cube, Fusion>;
   static TensorSpec output(const TensorSpec& x) { return {Shape{}, x.dtype}; }
   static Reduction reduction(const TensorSpec& x) {
-    return {.combine = Combine::sum, .axes = {0, 1}, .scale = 1 / static_cast<double>(x.shape[0])};
+    return {.combine = Combine::sum, .axes = {0}, .scale = 1 / static_cast<double>(x.shape[0])};
   }
 };
 static_assert(Extension<MeanOverRows>);
@@ -65,13 +65,13 @@ struct CrossEntropy {
 
   static TensorSpec output(const TensorSpec& logits, const TensorSpec& labels);
 
-  /// It compares labels with the numbers of classes instead of gathering, so that everything fuses.
+  /// It compares labels with the numbers of classes instead of gathering, so that everything fuses:
+  /// what it computes of a row is one launch with the row's gradient.
   static AnyTensor reference(const AnyTensor& logits, const AnyTensor& labels) {
     const LossAtLabel at_labels{{static_cast<double>(logits.dim(1))}};
-    const AnyTensor mean =
-        apply(MeanOverRows{}, apply(at_labels, log_softmax(wide(logits), 1),
-                                    classes_of(logits, labels), unsqueeze(labels, 1)));
-    return cast(mean, logits.dtype());
+    const AnyTensor each = apply(at_labels, log_softmax(wide(logits), 1),
+                                 classes_of(logits, labels), unsqueeze(labels, 1));
+    return cast(apply(MeanOverRows{}, sum(each, 1)), logits.dtype());
   }
 
   static AnyTensor classes_of(const AnyTensor& logits, const AnyTensor& labels) {

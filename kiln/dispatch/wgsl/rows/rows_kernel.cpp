@@ -42,7 +42,7 @@ class RowsText {
     const std::string declarations = arrays + params + wgsl_helpers(helpers_) + functions_;
     id_.workgroup = {pass_.workgroup(), 1, 1};
     id_.trusted = true;  // every index is below the sizes for which the operands were laid out
-    id_.source = enable_f16(declarations) + declarations + rooms() +
+    id_.source = enable_f16(declarations + text) + declarations + rooms() +
                  fmt::format(
                      "@compute @workgroup_size({})\n"
                      "fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) "
