@@ -238,7 +238,7 @@ TEST(WgslMatmulLoads, WhatCostsTooMuchIsStored) {
                 in),
             2U);
   // A wide product loads its rows many times, and each time from both tensors.
-  const std::vector wide{input({4, 4}), input({4, 4}, 1), broadcast_to(input({1}), {4, 1 << 18})};
+  const std::vector wide{input({4, 4}), input({4, 4}, 1), input({4, 1 << 18}, 2)};
   EXPECT_EQ(launches([](In t) { return matmul(t[0] * t[1], t[2]); }, wide), 2U);
   EXPECT_EQ(launches([](In t) { return matmul(relu(t[0]), t[2]); }, wide), 1U);
 }
