@@ -35,6 +35,7 @@ struct RowsCall {
   /// Dense results with an element for each of `shape`, in its order, or with one for each row.
   std::vector<TensorSpec> out;
 
+  /// Whether that result has an element for each of `shape`.
   [[nodiscard]] bool is_full(std::size_t result) const {
     return out[result].shape.elements() == shape.elements();
   }
