@@ -151,7 +151,23 @@ TEST(Rows, NaNAndInfinitiesStayInTheirRow) {
   expect_same([](const AnyTensor& t) { return t / max(t, 1, true); }, x);
 }
 
+/// Nothing is seen beyond the diagonal.
+struct Causal {
+  static constexpr std::string_view name = "causal";
+  static constexpr std::array inputs = {"x"};
+  using layers = Layers<Cube, Fusion>;
+  static TensorSpec output(const TensorSpec& x) { return x; }
+  static Expr element(const At& at, const Elements& x) {
+    return select(at[1] <= at[0], x(at), -1e9);
+  }
+};
+
 TEST(Rows, KnowTheirCoordinates) {
+  const auto attention = [](const AnyTensor& x) { return softmax(apply(Causal{}, x), 1); };
+  for (const std::int64_t n : {64, 65}) {
+    expect_same(attention, make_wave({64, n}));
+    expect_one_launch(attention, make_wave({64, n}), 3);
+  }
   const auto by_place = [](const AnyTensor& x) {
     const AnyTensor column = arange(x.dim(1), DType::f32, x.device());
     const AnyTensor row = unsqueeze(arange(x.dim(0), DType::f32, x.device()), 1);
@@ -207,13 +223,14 @@ TEST(Rows, ResultsRepeat) {
   for (int i = 0; i < 3; ++i) EXPECT_EQ(values(normalized(x)), first);
 }
 
-TEST(Rows, AnotherNumberOfRowsCompilesNothing) {
-  const auto run = [](std::int64_t rows) {
-    return values(softmax(make_wave({rows, 64}).to(lazy()), 1));
+TEST(Rows, OtherNumbersOfRowsAndLengthsCompileNothing) {
+  const auto run = [](std::int64_t rows, std::int64_t n) {
+    return values(softmax(make_wave({rows, n}).to(lazy()), 1));
   };
-  (void)run(40);
+  (void)run(40, 900);
   const auto before = lazy().runtime().counters().compiled;
-  for (std::int64_t rows = 41; rows < 50; ++rows) EXPECT_EQ(run(rows).size(), rows * 64U);
+  for (std::int64_t i = 1; i < 10; ++i)
+    EXPECT_EQ(run(40 + i, 900 + 4 * i).size(), static_cast<std::size_t>((40 + i) * (900 + 4 * i)));
   EXPECT_EQ(lazy().runtime().counters().compiled, before);
 }
 

@@ -14,6 +14,19 @@ namespace {
 
 bool is_none(const Expr& expr) { return expr.id() == Expr::none().id(); }
 
+/// The size along an axis that a rule counts along. Throws ShapeError if an i32 cannot; of a result
+/// without elements nothing is computed. `name` is a function.
+template <class Name>
+std::int64_t counted(std::string_view op, const Name& name, const Shape& shape, int axis,
+                     bool nothing) {
+  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+  if (nothing) return std::min(shape[axis], most);
+  if (shape[axis] <= most) return shape[axis];
+  throw ShapeError(
+      fmt::format("{}: {} has {} elements along axis {}; rule 'element' counts up to {}", op,
+                  std::string(name()), shape[axis], axis, most));
+}
+
 }  // namespace
 
 std::size_t At::normalized(int axis, int rank) const {
@@ -93,19 +106,7 @@ ElementRule::ElementRule(std::string_view op, std::vector<const Param*> params,
       graph_(std::move(params)),
       out_(out),
       in_(in.begin(), in.end()),
-      names_(names.begin(), names.end()) {
-  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
-  const auto require_short = [&](const Shape& shape, const std::string& name) {
-    for (int axis = 0; axis < shape.rank(); ++axis) {
-      if (shape[axis] <= most) continue;
-      throw ShapeError(
-          fmt::format("{}: {} has {} elements along axis {}; rule 'element' counts up to {}", op_,
-                      name, shape[axis], axis, most));
-    }
-  };
-  require_short(out_.shape, "the result");
-  for (std::size_t i = 0; i < in_.size(); ++i) require_short(in_[i].shape, name_of(i));
-}
+      names_(names.begin(), names.end()) {}
 
 std::string ElementRule::name_of(std::size_t operand) const {
   return operand < names_.size() ? std::string(names_[operand]) : fmt::format("input {}", operand);
@@ -120,9 +121,13 @@ At ElementRule::at() {
 
 ElementBody ElementRule::finish(const Expr& result) {
   const std::int32_t root = graph_.place(result);
-  return {make_body(graph_, static_cast<int>(in_.size()),
-                    params_ + static_cast<int>(numbers_.size()), std::array{root}),
-          std::move(numbers_)};
+  BodyPtr body = make_body(graph_, static_cast<int>(in_.size()),
+                           params_ + static_cast<int>(numbers_.size()), std::array{root});
+  for (int axis = 0; axis < out_.shape.rank(); ++axis) {
+    if ((body->axes >> axis & 1U) == 0) continue;
+    (void)counted(op_, [] { return "the result"; }, out_.shape, axis, out_.shape.elements() == 0);
+  }
+  return {std::move(body), std::move(numbers_)};
 }
 
 Expr ElementRule::number(double value) {
@@ -137,7 +142,11 @@ Expr ElementRule::size(std::ptrdiff_t operand, int axis) {
   const auto known = std::ranges::find(sizes_, key, &decltype(sizes_)::value_type::first);
   if (known != sizes_.end()) return graph_.expr(known->second);
   const Shape& shape = operand < 0 ? out_.shape : in_[static_cast<std::size_t>(operand)].shape;
-  const Expr made = number(static_cast<double>(shape[axis]));
+  const auto name = [&] {
+    return operand < 0 ? "the result" : name_of(static_cast<std::size_t>(operand));
+  };
+  const bool nothing = out_.shape.elements() == 0;
+  const Expr made = number(static_cast<double>(counted(op_, name, shape, axis, nothing)));
   sizes_.emplace_back(key, made.id());
   return made;
 }

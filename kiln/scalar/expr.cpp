@@ -130,8 +130,10 @@ std::int32_t ExprGraph::intern(Node node) {
 }
 
 bool ExprGraph::is_constant(std::int32_t id, double value) const {
-  return node(id).op == Opcode::constant && node(id).value == value &&
-         !std::signbit(node(id).value);
+  // One that has a dtype gives it to the other operand, so it stays.
+  const Node& n = node(id);
+  return n.op == Opcode::constant && n.dtype == DType::f32 && n.value == value &&
+         !std::signbit(n.value);
 }
 
 std::int32_t ExprGraph::simplified(const Node& node) const {

@@ -39,6 +39,14 @@ bool take_steps(RowPass& pass, int width) {
   return true;
 }
 
+/// The least of 1, 2, 3, 4, 6, 8, 12, ... that is enough: rows of many lengths share a kernel.
+std::uint32_t rounded_steps(std::uint32_t enough) {
+  std::uint32_t power = 1;
+  while (power < enough) power *= 2;
+  const std::uint32_t less = power / 4 * 3;
+  return less >= enough ? less : power;
+}
+
 /// Few threads for a row, so that each has many loads under way. False if a row does not fit.
 bool choose_team(RowPass& pass, const Limits& limits) {
   const std::uint32_t most = std::min(most_row_lanes, limits.workgroup_invocations);
@@ -51,7 +59,7 @@ bool choose_team(RowPass& pass, const Limits& limits) {
   const std::int64_t rows = pass.kept.count();
   while (pass.lanes < needed && pass.lanes * 2 <= most && rows * pass.lanes < busy_threads)
     pass.lanes *= 2;
-  pass.steps = static_cast<std::uint32_t>(ceil_div(needed, pass.lanes));
+  pass.steps = rounded_steps(static_cast<std::uint32_t>(ceil_div(needed, pass.lanes)));
   pass.exact = pass.steps * pass.lanes == needed;
   if (rows * pass.lanes >= busy_threads) pass.rows = std::max(usual_row_workgroup / pass.lanes, 1U);
   return true;

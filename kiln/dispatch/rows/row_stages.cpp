@@ -17,7 +17,8 @@ RowStages::RowStages(const RowsCall& call, std::span<const char> wide) {
   for (const ExprGraph::Node& node : graph.nodes()) {
     const bool own =
         node.op == Opcode::input && at(node.args[0]) < wide.size() && wide[at(node.args[0])] != 0;
-    per_element.push_back(own || std::ranges::any_of(operands(node), differs) ? 1 : 0);
+    const bool place = node.op == Opcode::coordinate && call.axes[at(node.args[0])];
+    per_element.push_back(own || place || std::ranges::any_of(operands(node), differs) ? 1 : 0);
   }
   first_.assign(graph.nodes().size(), -1);
   const std::span<const std::int32_t> roots = call.body->roots;

@@ -158,8 +158,14 @@ struct Arange {
     return {shape, dtype};
   }
   Expr element(const At& at) const {
-    const Expr index = cast(at.position(), is_float(dtype) ? DType::f32 : dtype);
+    const Expr index = dtype == DType::i32
+                           ? wrapped(at.position())
+                           : cast(at.position(), is_float(dtype) ? DType::f32 : dtype);
     return cast(index * step + start, dtype);
+  }
+  /// A u32 as the i32 of the same bits. A cast gives the nearest number.
+  static Expr wrapped(const Expr& x) {
+    return (cast(x >> 31, DType::i32) << 31) | cast(x & 0x7fffffff, DType::i32);
   }
 };
 static_assert(Extension<Random> && Extension<Arange>);

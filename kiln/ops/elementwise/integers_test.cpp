@@ -155,5 +155,24 @@ TEST(Integers, OtherDTypesAreRefused) {
   EXPECT_THROW((void)mod(make<std::uint32_t>({1}, {1}), -1), DTypeError);
 }
 
+// Along a row the divisor is one number, which lies where the quotients are written.
+TEST(Integers, RowsDividedByAComputedColumn) {
+  constexpr std::int64_t n = 1024;
+  std::vector<std::int32_t> numbers(4 * n);
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<std::int32_t>(i);
+  const AnyTensor x = make(numbers, {4, n});
+  const AnyTensor column = make<std::int32_t>({1, 2, 3, 6}, {4, 1});
+  const std::vector<std::int32_t> got =
+      (floor_div(x, column + 1) * 2 + mod(x, column + 2) * 3).to_vector<std::int32_t>();
+  const std::vector<std::int32_t> swapped =
+      (floor_div(column + 100, x + 1) * 2).to_vector<std::int32_t>();
+  const std::array<std::int32_t, 4> columns{1, 2, 3, 6};
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const std::int32_t c = columns[i / n];
+    ASSERT_EQ(got[i], numbers[i] / (c + 1) * 2 + numbers[i] % (c + 2) * 3) << i;
+    ASSERT_EQ(swapped[i], (c + 100) / (numbers[i] + 1) * 2) << i;
+  }
+}
+
 }  // namespace
 }  // namespace kiln

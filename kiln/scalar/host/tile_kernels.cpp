@@ -155,17 +155,17 @@ T floored(T a, T b) {
              : cut;
 }
 
-/// Processors have no vectors of integer division.
+/// Processors have no vectors of integer division. The result may take the memory of an operand, so
+/// one that is uniform is read before anything is written.
 template <class T, T (*f)(T, T)>
 void divide(const TileArg* from, void* to, std::size_t n) {
   T* out = static_cast<T*>(to);
-  const std::size_t a_step = from[0].uniform ? 0 : 1;
-  const std::size_t b_step = from[1].uniform ? 0 : 1;
-  for (std::size_t i = 0; i < n; ++i) {
-    const T a = elements<T>(from[0])[i * a_step];
-    const T b = elements<T>(from[1])[i * b_step];
-    out[i] = f(a, b);
-  }
+  const T* a = elements<T>(from[0]);
+  const T* b = elements<T>(from[1]);
+  const T first_a = a[0];
+  const T first_b = b[0];
+  for (std::size_t i = 0; i < n; ++i)
+    out[i] = f(from[0].uniform ? first_a : a[i], from[1].uniform ? first_b : b[i]);
 }
 
 using Half = hn::Rebind<hwy::float16_t, DF>;
@@ -216,9 +216,9 @@ void copy_f16(const TileArg* from, void* to, std::size_t n) {
 void gather(const TileArg* from, void* to, std::size_t n) {
   const U* array = elements<U>(from[0]);
   const U* at = elements<U>(from[1]);
-  const std::size_t step = from[1].uniform ? 0 : 1;
+  const U first = at[0];
   U* out = static_cast<U*>(to);
-  for (std::size_t i = 0; i < n; ++i) out[i] = array[at[i * step]];
+  for (std::size_t i = 0; i < n; ++i) out[i] = array[from[1].uniform ? first : at[i]];
 }
 
 void gather_f16(const TileArg* from, void* to, std::size_t n) {
@@ -226,13 +226,13 @@ void gather_f16(const TileArg* from, void* to, std::size_t n) {
   const Half half;
   const auto* array = elements<hwy::float16_t>(from[0]);
   const U* at = elements<U>(from[1]);
-  const std::size_t step = from[1].uniform ? 0 : 1;
+  const U first = at[0];
   auto* out = static_cast<float*>(to);
   HWY_ALIGN hwy::float16_t some[most_lanes] = {};
   HWY_ALIGN float wide[most_lanes];
   for (std::size_t i = 0; i < n; i += hn::Lanes(d)) {
     const std::size_t count = std::min(n - i, hn::Lanes(d));
-    for (std::size_t k = 0; k < count; ++k) some[k] = array[at[(i + k) * step]];
+    for (std::size_t k = 0; k < count; ++k) some[k] = array[from[1].uniform ? first : at[i + k]];
     hn::Store(hn::PromoteTo(d, hn::Load(half, some)), d, wide);
     for (std::size_t k = 0; k < count; ++k) out[i + k] = wide[k];
   }
