@@ -78,6 +78,23 @@ TEST(Rows, ACompositeOfAUserIsOneLaunch) {
                     make_wave({40, 96}), 3);
 }
 
+/// x times a number that the row decides, and times one that the element decides.
+struct Leaky {
+  static constexpr std::string_view name = "leaky";
+  static Expr body(Expr x, Expr row) {
+    return x * select(row < 0, -1, 1) * select(x < 0, 0.125, 2);
+  }
+};
+
+TEST(Rows, ChoiceBetweenLiterals) {
+  const auto scaled = [](const AnyTensor& x) {
+    const AnyTensor once = apply(Leaky{}, x, max(x, 1, true) - 0.5);
+    return apply(Leaky{}, x, sum(once, 1, true)) + once;
+  };
+  expect_same(scaled, make_wave({30, 24}));
+  expect_one_launch(scaled, make_wave({30, 24}), 3);
+}
+
 TEST(Rows, OfEveryLength) {
   for (const std::int64_t n : {2, 3, 4, 5, 31, 32, 100, 128, 1000, 1001, 1024, 2052, 4097, 8192}) {
     const AnyTensor x = make_wave({5, n});

@@ -11,6 +11,7 @@ namespace {
 // adapters long to compile.
 constexpr std::uint32_t most_kept_steps = 32;
 constexpr std::uint32_t most_kept_steps_in_software = 8;
+constexpr std::uint32_t most_expressions = 4096;  // that compilers get, of all steps together
 constexpr std::uint32_t most_row_lanes = 256;
 constexpr std::uint32_t usual_row_workgroup = 64;
 constexpr std::int64_t busy_threads = 1 << 15;  // what a GPU needs to be busy at all
@@ -51,10 +52,14 @@ std::uint32_t rounded_steps(std::uint32_t enough) {
 bool choose_team(RowPass& pass, const Limits& limits) {
   const std::uint32_t most = std::min(most_row_lanes, limits.workgroup_invocations);
   const auto kept = static_cast<std::uint32_t>(std::max(pass.stages.most_kept, 1));
+  const auto nodes = static_cast<std::uint32_t>(pass.call.body->graph->nodes().size());
   const std::uint32_t fits =
-      (limits.software_adapter ? most_kept_steps_in_software : most_kept_steps) / kept;
+      std::min((limits.software_adapter ? most_kept_steps_in_software : most_kept_steps) / kept,
+               most_expressions / (nodes * static_cast<std::uint32_t>(pass.width)));
   const auto needed = static_cast<std::uint32_t>(pass.count() / pass.width);
   if (fits == 0 || needed > fits * most) return false;
+  // At least two, so that what is folded comes out of workgroup memory, and no compiler knows it.
+  while (pass.lanes / 2 >= std::max(needed, 2U)) pass.lanes /= 2;
   while (pass.lanes * fits < needed) pass.lanes *= 2;
   const std::int64_t rows = pass.kept.count();
   while (pass.lanes < needed && pass.lanes * 2 <= most && rows * pass.lanes < busy_threads)
@@ -89,7 +94,10 @@ std::optional<RowPass> row_pass(const RowsCall& call, std::span<const RawTensor>
   std::vector<char> wide;
   for (std::size_t i = 0; i < inputs.size(); ++i)
     wide.push_back(pass.reach[i] == Reach::fixed ? 0 : 1);
-  pass.stages = RowStages(call, wide);
+  std::vector<DType> dtypes;
+  for (const RawTensor& t : inputs) dtypes.push_back(t.dtype);
+  for (const Fold& fold : call.folds) dtypes.push_back(fold.value);
+  pass.stages = RowStages(call, wide, infer(call.op, *call.body, dtypes, DType::f32));
   if (!choose_team(pass, limits)) return std::nullopt;
   return pass;
 }

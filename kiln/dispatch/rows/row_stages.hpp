@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "kiln/dispatch/rows/rows.hpp"
+#include "kiln/scalar/infer.hpp"
 
 namespace kiln::dispatch {
 
@@ -23,11 +24,13 @@ struct RowStages {
   int most_kept = 0;              ///< of an element's values, how many are held at once
 
   RowStages() = default;
-  /// `wide`: of each operand, whether it differs within a row.
-  RowStages(const RowsCall& call, std::span<const char> wide);
+  /// `wide`: of each operand, whether it differs within a row. A node of the body without a dtype
+  /// in `types` is computed again wherever it is used.
+  RowStages(const RowsCall& call, std::span<const char> wide, const BodyTypes& types);
 
  private:
-  void add_stage(const ExprGraph& graph, std::span<const std::int32_t> roots);
+  void add_stage(const ExprGraph& graph, std::span<const std::int32_t> roots,
+                 const BodyTypes& types);
   void count_kept();
   std::vector<std::int32_t> first_;  ///< of each node: the stage that computes it
 };

@@ -16,6 +16,9 @@ struct PreparedRows : Prepared {
 std::string key_of(const RowPass& pass, std::span<const RawTensor> inputs) {
   std::string key = "w";
   append_bytes(key, pass.call.body.get());
+  append_bytes(key, inputs.size());
+  append_bytes(key, pass.call.folds.size());
+  append_bytes(key, pass.call.out.size());
   for (const Fold& fold : pass.call.folds) {
     append_bytes(key, fold.combine);
     append_bytes(key, fold.element);

@@ -149,14 +149,19 @@ class RowsText {
   /// The nodes that a stage's function gets: what it does not compute itself.
   [[nodiscard]] std::vector<std::int32_t> arguments(const Stage& stage) const {
     std::set<std::int32_t> all;
-    const auto add = [&](std::int32_t id) {
-      const bool own = std::ranges::find(stage.element, id) != stage.element.end();
-      if (!own && (is_input(id) || !printed_.lines[at(id)].empty())) all.insert(id);
+    const auto add = [&](const auto& self, std::int32_t id) -> void {
+      if (std::ranges::find(stage.element, id) != stage.element.end()) return;
+      if (is_input(id) || !printed_.lines[at(id)].empty()) {
+        all.insert(id);
+        return;
+      }
+      // Printed where it is used, with what it uses.
+      for (const std::int32_t operand : operands(node(id))) self(self, operand);
     };
     for (const std::int32_t id : stage.element) {
-      for (const std::int32_t operand : operands(node(id))) add(operand);
+      for (const std::int32_t operand : operands(node(id))) add(add, operand);
     }
-    for (const std::int32_t root : stage.roots) add(root);
+    for (const std::int32_t root : stage.roots) add(add, root);
     return {all.begin(), all.end()};
   }
 
