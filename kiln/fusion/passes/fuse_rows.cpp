@@ -6,9 +6,6 @@
 namespace kiln::fusion {
 namespace {
 
-/// Inputs of a body in the making that stand for the values of folds.
-constexpr int first_fold = 1 << 10;
-
 /// The axes of `shape` that are not in `axes`.
 Shape kept_shape(const Shape& shape, const Axes& axes) {
   Shape out;
@@ -49,9 +46,9 @@ bool reads_in_place(const BodyPtr& body) {
 class RowsBuilder {
  public:
   RowsBuilder(const Graph& graph, const Shape& shape, const Axes& axes)
-      : graph_(graph), shape_(shape), axes_(axes) {}
+      : graph_(graph), shape_(shape), axes_(axes), body_(graph) {}
 
-  /// Appends a node that is_rows(). False if it reads something in another order.
+  /// Appends a node that works on these rows. False if it reads something in another order.
   bool add(const Node& node) {
     if (const auto* work = std::get_if<Elementwise>(&node.work)) return add(node, *work);
     if (const auto* work = std::get_if<Reduce>(&node.work)) return add(node, *work);
@@ -62,38 +59,9 @@ class RowsBuilder {
   Node finish(std::vector<std::int32_t> records, std::vector<std::int32_t> out) const {
     std::vector<std::int32_t> roots = elements_;
     for (const std::int32_t value : out) roots.push_back(*made(value));
-    const int uses = static_cast<int>(uses_.size());
-    const int folds = static_cast<int>(folds_.size());
-    const BodyPtr whole =
-        composer_.finish(first_fold + folds, static_cast<int>(params_.size()), roots);
-    // Inputs and params that nothing reads are dropped.
-    std::vector<char> read(static_cast<std::size_t>(uses));
-    std::vector<char> param_read(params_.size());
-    for (const ExprGraph::Node& n : whole->graph->nodes()) {
-      if (n.op == Opcode::input && n.args[0] < uses) read[at(n.args[0])] = 1;
-      if (n.op == Opcode::param) param_read[at(n.args[0])] = 1;
-    }
-    Composer compact;
-    Node node{std::move(records), {}, {}, std::move(out)};
-    Rows rows{{}, shape_, axes_, folds_};
-    std::vector<std::int32_t> in(static_cast<std::size_t>(first_fold + folds), -1);
-    for (int i = 0; i < uses; ++i) {
-      if (read[at(i)] == 0) continue;
-      in[at(i)] = compact.input(static_cast<int>(node.in.size()));
-      node.in.push_back(uses_[at(i)]);
-    }
-    for (int f = 0; f < folds; ++f)
-      in[at(first_fold + f)] = compact.input(static_cast<int>(node.in.size()) + f);
-    std::vector<int> slots;
-    for (std::size_t i = 0; i < params_.size(); ++i) {
-      slots.push_back(static_cast<int>(rows.body.params.size()));
-      if (param_read[i] != 0) rows.body.params.push_back(params_[i]);
-    }
-    const auto results = compact.copy(*whole, in, slots);
-    rows.body.body = compact.finish(static_cast<int>(node.in.size()) + folds,
-                                    static_cast<int>(rows.body.params.size()), results);
-    node.work = std::move(rows);
-    return node;
+    BodyBuilder::Built built = body_.finish(roots);
+    return {std::move(records), Rows{std::move(built.body), shape_, axes_, folds_},
+            std::move(built.in), std::move(out)};
   }
 
  private:
@@ -115,50 +83,21 @@ class RowsBuilder {
   /// read in another order.
   std::optional<std::int32_t> read(const Use& use) {
     const auto node = made(use.value);
-    if (!node) return input(use);
+    if (!node) return body_.input(use);
     const Layout dense = Layout::dense(graph_.spec(use.value).shape);
     const auto own = is_row(use.value) ? over_rows(dense, shape_, axes_) : dense.reshape(shape_);
     if (!own || !same_places(*own, use.layout)) return std::nullopt;
     return node;
   }
 
-  std::int32_t input(const Use& use) {
-    auto known = std::ranges::find(uses_, use);
-    if (known == uses_.end()) known = uses_.insert(uses_.end(), use);
-    const std::int32_t node = composer_.input(static_cast<int>(known - uses_.begin()));
-    dtypes_.emplace_back(node, graph_.spec(use.value).dtype);
-    return node;
-  }
-
-  [[nodiscard]] DType dtype_of(std::int32_t node) const {
-    return std::ranges::find(dtypes_, node, &std::pair<std::int32_t, DType>::first)->second;
-  }
-
-  std::vector<std::int32_t> apply(const BoundBody& body, std::span<const std::int32_t> in,
-                                  std::span<const DType> out) {
-    std::vector<DType> dtypes;
-    for (const std::int32_t node : in) dtypes.push_back(dtype_of(node));
-    std::vector<int> slots;
-    for (const ParamUse& param : body.params) {
-      auto known = std::ranges::find(params_, param);
-      if (known == params_.end()) known = params_.insert(params_.end(), param);
-      slots.push_back(static_cast<int>(known - params_.begin()));
-    }
-    auto results = composer_.add("fused", *body.body, in, dtypes, slots, out);
-    for (std::size_t r = 0; r < results.size(); ++r) dtypes_.emplace_back(results[r], out[r]);
-    return results;
-  }
-
   void make(std::span<const std::int32_t> values, std::span<const std::int32_t> nodes) {
     for (std::size_t i = 0; i < values.size(); ++i) made_.push_back({values[i], nodes[i]});
   }
 
-  std::int32_t fold(std::int32_t element, const dispatch::Fold& fold) {
-    elements_.push_back(element);
-    const std::int32_t value = composer_.input(first_fold + static_cast<int>(folds_.size()));
-    dtypes_.emplace_back(value, fold.value);
+  /// The value of the next fold; what it combines goes to elements_.
+  std::int32_t value_of(const dispatch::Fold& fold) {
     folds_.push_back(fold);
-    return value;
+    return body_.fold_value(fold.value);
   }
 
   bool add(const Node& node, const Elementwise& work) {
@@ -168,7 +107,7 @@ class RowsBuilder {
       if (!read_node) return false;
       in.push_back(*read_node);
     }
-    make(node.out, apply(work.body, in, dtypes_of(graph_, node.out)));
+    make(node.out, body_.add(work.body, in, dtypes_of(graph_, node.out)));
     return true;
   }
 
@@ -181,10 +120,10 @@ class RowsBuilder {
       if (!read_node) return false;
       in.push_back(*read_node);
     }
-    const std::int32_t element =
-        work.before.body == nullptr ? in[0] : apply(work.before, in, {&work.dtype, 1})[0];
-    std::vector<std::int32_t> results{fold(
-        element, {work.reduction.combine, work.reduction.scale, work.dtype, work.result.dtype})};
+    elements_.push_back(
+        work.before.body == nullptr ? in[0] : body_.add(work.before, in, {&work.dtype, 1})[0]);
+    std::vector<std::int32_t> results{
+        value_of({work.reduction.combine, work.reduction.scale, work.dtype, work.result.dtype})};
     if (stores) {
       for (std::size_t i = first; i < node.in.size(); ++i) {
         const Layout own = node.in[i].layout.broadcast_to(work.result.shape);
@@ -194,7 +133,7 @@ class RowsBuilder {
         if (!read_node) return false;
         results.push_back(*read_node);
       }
-      results = apply(work.epilogue.body, results, dtypes_of(graph_, node.out));
+      results = body_.add(work.epilogue.body, results, dtypes_of(graph_, node.out));
     }
     make(node.out, results);
     return true;
@@ -207,29 +146,23 @@ class RowsBuilder {
       if (!read_node) return false;
       in.push_back(*read_node);
     }
-    // Fold by fold, because each element may need the values of the folds before it.
     std::vector<DType> out;
-    for (const dispatch::Fold& f : work.folds) out.push_back(f.element);
-    for (const DType dtype : dtypes_of(graph_, node.out)) out.push_back(dtype);
-    const std::size_t uses = in.size();
-    for (const dispatch::Fold& f : work.folds) {
-      in.push_back(
-          composer_.input(first_fold + static_cast<int>(folds_.size() + in.size() - uses)));
-      dtypes_.emplace_back(in.back(), f.value);
+    for (const dispatch::Fold& fold : work.folds) {
+      in.push_back(value_of(fold));
+      out.push_back(fold.element);
     }
-    const auto results = apply(work.body, in, out);
-    for (std::size_t f = 0; f < work.folds.size(); ++f) fold(results[f], work.folds[f]);
-    make(node.out, std::span(results).subspan(work.folds.size()));
+    for (const DType dtype : dtypes_of(graph_, node.out)) out.push_back(dtype);
+    const auto results = body_.add(work.body, in, out);
+    const auto values = results.begin() + std::ssize(work.folds);
+    elements_.insert(elements_.end(), results.begin(), values);
+    make(node.out, {values, results.end()});
     return true;
   }
 
   const Graph& graph_;
   Shape shape_;
   Axes axes_;
-  Composer composer_;
-  std::vector<Use> uses_;
-  std::vector<ParamUse> params_;
-  std::vector<std::pair<std::int32_t, DType>> dtypes_;
+  BodyBuilder body_;
   std::vector<dispatch::Fold> folds_;
   std::vector<std::int32_t> elements_;  ///< what each fold combines
   std::vector<Made> made_;

@@ -13,6 +13,8 @@
 namespace kiln::fusion {
 namespace {
 
+/// Inputs of a body in the making that stand for the values of folds, behind those of all uses.
+constexpr int first_fold = 1 << 10;
 constexpr std::int64_t gap = std::int64_t{1} << 40;  // between the places of two nodes
 
 /// The coordinates of `offset` in a dense tensor.
@@ -180,6 +182,12 @@ std::int32_t BodyBuilder::value(DType dtype) {
   return node;
 }
 
+std::int32_t BodyBuilder::fold_value(DType dtype) {
+  const std::int32_t node = composer_.input(first_fold + fold_values_++);
+  dtypes_.emplace_back(node, dtype);
+  return node;
+}
+
 std::int32_t BodyBuilder::input(const Use& use) {
   auto known = std::ranges::find(uses_, use);
   if (known == uses_.end()) known = uses_.insert(uses_.end(), use);
@@ -218,10 +226,11 @@ std::vector<std::int32_t> BodyBuilder::add(const BoundBody& body, std::span<cons
 
 BodyBuilder::Built BodyBuilder::finish(std::span<const std::int32_t> roots) const {
   const int lead = has_value_ ? 1 : 0;
-  const BodyPtr whole = composer_.finish(static_cast<int>(uses_.size()) + lead,
-                                         static_cast<int>(params_.size()), roots);
+  const int slots_made =
+      fold_values_ == 0 ? static_cast<int>(uses_.size()) + lead : first_fold + fold_values_;
+  const BodyPtr whole = composer_.finish(slots_made, static_cast<int>(params_.size()), roots);
   const auto slots_of = [&](Opcode op) {
-    std::vector<char> read(uses_.size() + params_.size() + 1);
+    std::vector<char> read(at(slots_made) + params_.size());
     std::size_t count = 0;
     for (const ExprGraph::Node& node : whole->graph->nodes()) {
       if (node.op != op) continue;
@@ -233,7 +242,8 @@ BodyBuilder::Built BodyBuilder::finish(std::span<const std::int32_t> roots) cons
   const auto [inputs_read, input_count] = slots_of(Opcode::input);
   const auto [params_read, param_count] = slots_of(Opcode::param);
   const bool value_read = has_value_ && inputs_read[0] != 0;
-  if (param_count == params_.size() && input_count == uses_.size() + (value_read ? 1 : 0))
+  if (fold_values_ == 0 && param_count == params_.size() &&
+      input_count == uses_.size() + (value_read ? 1 : 0))
     return {{whole, params_}, uses_};
   // Inputs and params that nothing reads are dropped.
   Built built;
@@ -246,6 +256,8 @@ BodyBuilder::Built BodyBuilder::finish(std::span<const std::int32_t> roots) cons
     in.push_back(used ? compact.input(inputs++) : -1);
     if (used) built.in.push_back(uses_[i]);
   }
+  if (fold_values_ > 0) in.resize(at(first_fold), -1);
+  for (int f = 0; f < fold_values_; ++f) in.push_back(compact.input(inputs++));
   std::vector<int> slots;
   for (std::size_t i = 0; i < params_.size(); ++i) {
     slots.push_back(static_cast<int>(built.body.params.size()));

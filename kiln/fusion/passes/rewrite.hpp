@@ -97,11 +97,14 @@ class BodyBuilder {
   [[nodiscard]] std::vector<std::int32_t> coordinates(std::int32_t index) const;
   /// An input of dtype `dtype` that reads nothing: slot 0 of an epilogue. It must come first.
   std::int32_t value(DType dtype);
+  /// The next of the inputs that read nothing and come after all others: the values of folds.
+  std::int32_t fold_value(DType dtype);
   /// Copies a body in. Its input i becomes `in[i]`. Its results have the dtypes `out`.
   std::vector<std::int32_t> add(const BoundBody& body, std::span<const std::int32_t> in,
                                 std::span<const DType> out, const Places& places = {});
 
-  /// The body of these results. Inputs that none of them needs are dropped.
+  /// The body of these results. Inputs that none of them needs are dropped, but for those that read
+  /// nothing.
   struct Built {
     BoundBody body;
     std::vector<Use> in;
@@ -118,6 +121,7 @@ class BodyBuilder {
   const Graph& graph_;
   Composer composer_;
   bool has_value_ = false;
+  int fold_values_ = 0;
   std::vector<Use> uses_;
   std::vector<ParamUse> params_;
   std::vector<std::pair<std::int32_t, DType>> dtypes_;  ///< of nodes handed out
