@@ -33,6 +33,11 @@ if(KILN_SANITIZE)
   kiln_compile_options(kiln_sanitizers)
 endif()
 
+if(KILN_BUILD_TESTS)
+  add_library(kiln_strict_fusion OBJECT ${PROJECT_SOURCE_DIR}/cmake/strict_fusion.cpp)
+  kiln_compile_options(kiln_strict_fusion)
+endif()
+
 # kiln_program(<name> <sources...> LINK <libraries...>)
 function(kiln_program name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LINK")
@@ -71,7 +76,7 @@ function(kiln_test_program name)
   if(KILN_JOIN_TESTS)
     kiln_join_tests(${name} sources)
   endif()
-  kiln_program(${name} ${sources} LINK ${arg_LINK} GTest::gtest_main GTest::gmock rapidcheck
+  kiln_program(${name} ${sources} LINK ${arg_LINK} kiln_strict_fusion GTest::gtest_main GTest::gmock rapidcheck
     nlohmann_json::nlohmann_json)
   if(KILN_SANITIZE)
     target_compile_options(${name} PRIVATE -O0)  # instrumented tests take long to optimise, and run for seconds

@@ -27,6 +27,21 @@ inline const Device& device() {
 /// Whether tests run on the host's runtime.
 inline bool on_cpu() { return device().runtime().name() == "cpu"; }
 
+/// While it lives, the operations of a block that fails run one by one, as in programs of users.
+class LenientFusion {
+ public:
+  LenientFusion() { ::setenv("KILN_STRICT_FUSION", "0", 1); }
+  LenientFusion(const LenientFusion&) = delete;
+  LenientFusion& operator=(const LenientFusion&) = delete;
+  ~LenientFusion() { ::setenv("KILN_STRICT_FUSION", before_.c_str(), 1); }
+
+ private:
+  std::string before_ = [] {
+    const char* text = std::getenv("KILN_STRICT_FUSION");
+    return std::string(text == nullptr ? "" : text);
+  }();
+};
+
 /// What was done so far, queued work included.
 inline RuntimeCounters counters() {
   device().flush();

@@ -1,5 +1,8 @@
 // Runs the operations of a failed block one by one. So only what depends on the fault fails, and
 // the error has the name of the operation.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <ranges>
 #include <unordered_set>
@@ -53,32 +56,49 @@ std::vector<Execution::Step> Execution::steps_alone(const Node& block) const {
   return steps;
 }
 
-void Execution::run_alone(const Node& block) {
-  const auto stored = [&](std::int32_t value) {
-    return std::ranges::find(block.out, value) != block.out.end();
-  };
-  for (const Step& step : steps_alone(block)) {
-    std::vector<RawTensor> results;
-    std::exception_ptr cause;
-    try {
-      results = compute_step(step);
-      for (RawTensor& result : results) result = dispatch::make_dense(result);
-    } catch (...) {
-      cause = named_exception(plan_.ops[at(step.record)], {});
+/// Runs the operations of block `n` one by one, because of `cause`, or of one that is known. If all
+/// of them run, the fault is that of the block.
+void Execution::run_alone(std::size_t n, const std::exception_ptr& cause) {
+  const Node& block = plan_.graph.nodes[n];
+  operation_failed_ = false;
+  for (const Step& step : steps_alone(block)) run_step(step);
+  if (cause && !operation_failed_) note_fault(n, cause);
+  for (const std::int32_t value : block.out) {
+    const Made& made = alone_[value];
+    if (made.error) {
+      fail({&value, 1}, made.error);
+    } else if (made.elements != nullptr) {
+      publish(value, made.elements);
     }
-    for (std::size_t i = 0; i < step.out.size(); ++i) {
-      const std::int32_t value = step.out[i];
-      if (!stored(value)) {
-        alone_[value] = {cause ? nullptr : results[i].buffer, cause};
-      } else if (cause) {
-        fail({&value, 1}, cause);
-      } else {
-        publish({&value, 1}, {&results[i], 1});
-      }
-    }
-    for (const std::int32_t value : step.last_read) alone_.erase(value);
   }
   alone_.clear();
+}
+
+void Execution::run_step(const Step& step) {
+  try {
+    const std::vector<RawTensor> results = compute_step(step);
+    for (std::size_t i = 0; i < step.out.size(); ++i)
+      alone_[step.out[i]] = {dispatch::make_dense(results[i]).buffer, nullptr};
+  } catch (...) {
+    operation_failed_ = true;
+    const std::exception_ptr cause = named_exception(plan_.ops[at(step.record)], {});
+    for (const std::int32_t value : step.out) alone_[value] = {nullptr, cause};
+  }
+  for (const std::int32_t value : step.last_read) alone_.erase(value);
+}
+
+/// Every operation of the block has run, but the block has not: that is an error, or is said in
+/// reports.
+void Execution::note_fault(std::size_t n, const std::exception_ptr& cause) {
+  const Node& block = plan_.graph.nodes[n];
+  if (!faults_are_errors()) {
+    if (is_lasting(cause)) plan_.faults.add(n, text_of(cause));
+    return;
+  }
+  std::vector<std::string_view> ops;
+  for (const std::int32_t record : block.records) ops.push_back(plan_.ops[at(record)]);
+  const std::exception_ptr error = block_error(fmt::format("{}", fmt::join(ops, "+")), cause);
+  for (const std::int32_t value : block.out) alone_[value] = {nullptr, error};
 }
 
 /// Computes the wanted results of one operation.

@@ -7,6 +7,7 @@
 #include "kiln/fusion/passes/rewrite.hpp"
 #include "kiln/scalar/infer.hpp"
 #include "kiln/support/overload.hpp"
+#include "kiln/support/rule_error.hpp"
 
 namespace kiln {
 namespace {
@@ -129,14 +130,16 @@ class Drawing {
               [&](const ElementwiseCall& call) { return elementwise(i, call, node, out); },
               [&](const Reduction& reduction) { return reduce(reduction, node, out); },
               [&](const RuleCall& call) { return rule(i, call, node, out); },
-              [&](const LaunchCall&) { return by_itself(i, out); },
+              [&](const LaunchCall&) { return Work{by_itself(i, out)}; },
           },
           op.record.call);
       const auto* call = std::get_if<ElementwiseCall>(&op.record.call);
       if (call != nullptr && call->at_places)
         read_in_place(graph_, node, static_cast<int>(runtime_.limits().storage_buffers));
     } catch (...) {
-      node.work = by_itself(i, out);  // it throws again when it runs; a reader gets that error
+      Call alone = by_itself(i, out);
+      alone.fault = named_exception(op.record.name, {});
+      node.work = std::move(alone);
     }
     graph_.nodes.push_back(std::move(node));
   }
@@ -187,7 +190,7 @@ class Drawing {
   }
 
   /// A call that is never fused.
-  static Work by_itself(std::size_t i, const std::vector<TensorSpec>& out) {
+  static Call by_itself(std::size_t i, const std::vector<TensorSpec>& out) {
     return Call{.record = static_cast<std::int32_t>(i), .identity = {}, .results = out};
   }
 

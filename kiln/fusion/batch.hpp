@@ -85,13 +85,15 @@ class Execution {
     std::vector<std::int32_t> out;
     std::vector<std::int32_t> last_read;
   };
-  void run_alone(const fusion::Node& block);
+  void run_alone(std::size_t n, const std::exception_ptr& cause);
   [[nodiscard]] std::vector<Step> steps_alone(const fusion::Node& block) const;
+  void run_step(const Step& step);
+  void note_fault(std::size_t n, const std::exception_ptr& cause);
   std::vector<RawTensor> compute_step(const Step& step);
 
   [[nodiscard]] std::vector<double> params(const fusion::BoundBody& body) const;
   std::vector<std::int32_t> reusable_inputs(std::size_t n) const;
-  void publish(std::span<const std::int32_t> values, std::span<const RawTensor> dense);
+  void publish(std::int32_t value, const BufferPtr& elements);
   void fail(std::span<const std::int32_t> values, const std::exception_ptr& cause);
   [[nodiscard]] Storage* storage(std::int32_t value) const {
     return batch_.values[static_cast<std::size_t>(value)].get();
@@ -115,6 +117,7 @@ class Execution {
     std::exception_ptr error;  ///< where there are none
   };
   std::unordered_map<std::int32_t, Made> alone_;
+  bool operation_failed_ = false;  ///< one of the block's operations, run by itself
 };
 
 }  // namespace kiln

@@ -86,20 +86,24 @@ void Execution::end(std::int32_t value) {
 
 void Execution::run_block(std::size_t n) {
   const Node& node = plan_.graph.nodes[n];
+  if (plan_.faults.has(n)) return run_alone(n, nullptr);
+  if (const auto* call = std::get_if<Call>(&node.work); call != nullptr && call->fault != nullptr)
+    return run_alone(n, call->fault);
   overwriting_ = false;
   std::exception_ptr cause;
   bool intact = true;  // the block has not changed what it reads
   try {
     std::vector<RawTensor> results = compute(n);
     for (RawTensor& result : results) result = dispatch::make_dense(result);
-    return publish(node.out, results);
+    for (std::size_t i = 0; i < results.size(); ++i) publish(node.out[i], results[i].buffer);
+    return;
   } catch (const Error&) {
     cause = std::current_exception();  // before anything was written
   } catch (...) {
     intact = !overwriting_;
     cause = named_exception(plan_.names[n], {});
   }
-  if (intact && node.records.size() > 1) return run_alone(node);
+  if (intact && node.records.size() > 1) return run_alone(n, cause);
   fail(node.out, cause);
 }
 
@@ -263,7 +267,7 @@ std::vector<RawTensor> Execution::compute_record(std::int32_t record) {
   return std::visit(
       Overload{
           [&](const ElementwiseCall& call) {
-            if (call.at_places) throw Error("stream: an operation could not be planned");
+            if (call.at_places) std::rethrow_exception(std::get<Call>(node.work).fault);
             return dispatch::run_elementwise(op.name, shared_, call.body, call.params, in,
                                              out[0].shape, dtypes_of(plan_.source, node.out));
           },
@@ -285,14 +289,12 @@ std::vector<RawTensor> Execution::compute_record(std::int32_t record) {
       op.call);
 }
 
-void Execution::publish(std::span<const std::int32_t> values, std::span<const RawTensor> dense) {
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const auto give = [&](std::int32_t value) {
-      if (Storage* to = storage(value); to != nullptr) to->publish(dense[i].buffer);
-    };
-    give(values[i]);
-    for (const std::int32_t copy : copies_[at(values[i])]) give(copy);
-  }
+void Execution::publish(std::int32_t value, const BufferPtr& elements) {
+  const auto give = [&](std::int32_t to) {
+    if (Storage* of = storage(to); of != nullptr) of->publish(elements);
+  };
+  give(value);
+  for (const std::int32_t copy : copies_[at(value)]) give(copy);
 }
 
 void Execution::fail(std::span<const std::int32_t> values, const std::exception_ptr& cause) {

@@ -44,7 +44,8 @@ DrainReport report_of(const fusion::Plan& plan, std::span<const std::uint64_t> l
                       .launches = launches[n],
                       .bytes_read = bytes.read,
                       .bytes_written = bytes.written,
-                      .after = {}};
+                      .after = {},
+                      .fault = plan.faults.of(n)};
     for (const std::int32_t record : node.records)
       block.ops.push_back(plan.ops[static_cast<std::size_t>(record)]);
     std::set<std::size_t> after;
@@ -71,6 +72,8 @@ std::string to_table(const DrainReport& report) {
   for (const BlockReport& block : report.blocks) {
     text += fmt::format("{:<12} {:>8} {:>14} {:>14}  {}\n", name_of(block.kind), block.launches,
                         block.bytes_read, block.bytes_written, joined(block));
+    if (!block.fault.empty())
+      text += fmt::format("  its operations run one by one, because it failed: {}\n", block.fault);
   }
   return text + fmt::format(
                     "{} operations queued, {} of them dead; {} launches, {} buffers taken, {} "

@@ -17,6 +17,7 @@ struct BlockReport {
   std::uint64_t bytes_read = 0;     ///< of distinct elements, if each is read once
   std::uint64_t bytes_written = 0;  ///< of results that are stored
   std::vector<std::size_t> after;   ///< the blocks whose results it reads
+  std::string fault;                ///< why its operations run one by one; empty if they run as one
 };
 
 /// What the last drain of a device's queue did.

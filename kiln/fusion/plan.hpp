@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "kiln/fusion/faults.hpp"
 #include "kiln/fusion/passes/graph.hpp"
 
 namespace kiln::fusion {
@@ -18,6 +19,7 @@ struct Plan {
   std::vector<std::string> ops;        ///< the name of each record
   std::vector<std::string> names;      ///< of each block, for messages and labels
   std::vector<std::vector<std::int32_t>> last_read;  ///< values that no block after this one reads
+  mutable BlockFaults faults;                        ///< learned while it runs
 };
 using PlanPtr = std::shared_ptr<const Plan>;
 

@@ -206,6 +206,23 @@ TEST(Stream, AFaultInsideABlockSparesItsOtherResults) {
   EXPECT_THAT(read(fine), ElementsAre(2));
 }
 
+TEST(Stream, WhatCannotBePlannedFailsWithItsFirstCause) {
+  const Value x = given({1, 2}, {2});
+  const Value counts = [] {
+    const Client client(lazy().shared_runtime(), "test");
+    const std::vector<std::int32_t> numbers{1, 2};
+    return Value(client.create(std::span<const std::int32_t>(numbers), {2}));
+  }();
+  const std::vector<Value> in{x, counts};
+  for (const bool at_places : {false, true}) {
+    const ElementwiseCall call{body_of([](Expr a, Expr b) { return a + b; }), {}, at_places, {}};
+    const Value y = record({"mixed", call}, lazy(), in, {&x.spec(), 1}).front();
+    const Value z = twice(y);
+    EXPECT_THAT(message_of<DTypeError>([&] { (void)read(z); }), HasSubstr("mixed: "));
+    EXPECT_THAT(read(twice(x)), ElementsAre(2, 4));
+  }
+}
+
 TEST(Stream, ANameThatACallerMakesUpIsKeptWithItsCall) {
   const Value x = given({1, 2}, {2});
   const auto call = [&](const std::string& name, bool fail) {

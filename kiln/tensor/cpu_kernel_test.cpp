@@ -135,12 +135,53 @@ TEST(CpuKernel, CommitsThatAreNotTheWholeAreAnErrorThatSaysSo) {
         [&] { (void)apply(Square{}, apply(Running{commit}, x)).to_vector(); });
   };
   if (!host().is_eager()) {
+    const test::LenientFusion lenient;
     // Alone it needs no commits: what it gives then is right.
     const AnyTensor y = apply(Square{}, apply(Running{Commit::half}, x));
     EXPECT_EQ(y.to_vector().size(), 32U) << "run one by one after the fused launch failed";
   }
   EXPECT_THAT(read(Commit::too_much),
               AllOf(HasSubstr("running: output 'out' has 32 elements"), HasSubstr("from 1 on")));
+}
+
+/// It fails once something is fused with it. `runs` counts its calls.
+struct Unfusable {
+  static constexpr std::string_view name = "unfusable";
+  static constexpr std::array inputs = {"x"};
+  using layers = Layers<Cube, Fusion>;
+  static inline int runs = 0;
+  static TensorSpec output(const TensorSpec& x) { return x; }
+  static void cpu_kernel(const cpu::Input& x, const cpu::Output& out) {
+    ++runs;
+    const auto in = x.strided<float>();
+    const std::span<float> to = out.dense<float>();
+    for (std::int64_t i = 0; i < out.dim(0); ++i) to[static_cast<std::size_t>(i)] = in(i);
+    out.commit(0, 1);
+  }
+};
+
+TEST(CpuKernel, ABlockThatFailsThoughItsOperationsRunIsAnErrorIfThatIsAskedFor) {
+  const AnyTensor x = make_wave({8}, 0, DType::f32, cpu::device().lazy());
+  EXPECT_THAT(message_of<Error>([&] { (void)apply(Square{}, apply(Unfusable{}, x)).to_vector(); }),
+              AllOf(HasSubstr("the block unfusable+square failed"), HasSubstr("KILN_STRICT_FUSION"),
+                    HasSubstr("unfusable: the kernel commits 1 of its output's 8 elements")));
+}
+
+TEST(CpuKernel, ABlockThatFailsIsNotTriedAgainAndReportsSayWhy) {
+  const test::LenientFusion lenient;
+  const AnyTensor x = make_wave({9}, 0, DType::f32, cpu::device().lazy());
+  std::vector<float> squares = values(x);
+  for (float& each : squares) each *= each;
+  for (const int runs : {2, 1, 1}) {  // the first time fused, then by itself
+    Unfusable::runs = 0;
+    const AnyTensor y = apply(Square{}, apply(Unfusable{}, x));
+    const DrainReport report = inspect(x.device());
+    EXPECT_EQ(values(y), squares);
+    EXPECT_EQ(Unfusable::runs, runs);
+    ASSERT_EQ(report.blocks.size(), 1U);
+    EXPECT_THAT(report.blocks[0].fault, HasSubstr("commits 1 of its output's 9 elements"));
+    EXPECT_THAT(to_table(report), HasSubstr(report.blocks[0].fault));
+  }
 }
 
 /// What a kernel asks for that its operands are not.

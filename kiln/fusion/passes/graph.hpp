@@ -3,6 +3,7 @@
 /// to a given one, run-time scalars are numbers of a list. Nothing belongs to one drain, so a plan
 /// serves every drain of the same form.
 #include <cstdint>
+#include <exception>
 #include <string>
 #include <utility>
 #include <variant>
@@ -86,6 +87,7 @@ struct Call {
   dispatch::Fusable takes;
   std::vector<NodeProducer> producers;  ///< by operand
   NodeEpilogue epilogue;
+  std::exception_ptr fault;  ///< why nothing is fused with it: it could not be planned
 };
 
 /// Reductions and elementwise work over the same rows, as in dispatch::RowsCall. The body's inputs
