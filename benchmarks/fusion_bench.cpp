@@ -298,6 +298,10 @@ void rows_of_1024(benchmark::State& state, Mode mode, AnyTensor (*f)(const AnyTe
 void rows_of_8192(benchmark::State& state, Mode mode, AnyTensor (*f)(const AnyTensor&)) {
   rows_of(state, mode, state.range(0), 8192, f);
 }
+/// Along the outer axis of [1024, n].
+void columns_of_1024(benchmark::State& state, Mode mode, AnyTensor (*f)(const AnyTensor&)) {
+  rows_of(state, mode, 1024, state.range(0), f);
+}
 
 /// The loss of rows of 1,024 classes and its gradient. Bytes are those of logits and gradient.
 void cross_entropy_gradient(benchmark::State& state) {
@@ -323,6 +327,7 @@ BENCHMARK_CAPTURE(rows_of_1024, log_softmax_lazy, Mode::lazy, log_softmax_rows)-
 BENCHMARK_CAPTURE(rows_of_1024, rms_norm_lazy, Mode::lazy, rms_norm_rows)->Apply(row_counts);
 BENCHMARK_CAPTURE(rows_of_1024, softmax_columns_lazy, Mode::lazy, softmax_columns)
     ->Apply(row_counts);
+BENCHMARK_CAPTURE(columns_of_1024, softmax_lazy, Mode::lazy, softmax_columns)->Apply(row_counts);
 BENCHMARK_CAPTURE(rows_of_8192, softmax_lazy, Mode::lazy, softmax_rows)->Arg(8192)->UseRealTime();
 BENCHMARK(cross_entropy_gradient)->Apply(row_counts);
 

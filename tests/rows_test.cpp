@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <functional>
 
@@ -123,6 +124,10 @@ TEST(Rows, AlongOtherAxes) {
     expect_same([&](const AnyTensor& x) { return x - mean(x, {axis}, true); },
                 make_wave({6, 20, 12}));
   }
+  for (const std::int64_t n : {3, 100, 1024, 2048, 2049})
+    expect_same([](const AnyTensor& x) { return softmax(x, 0); }, make_wave({n, 37}));
+  expect_one_launch([](const AnyTensor& x) { return softmax(x, 0); }, make_wave({1000, 40}), 3);
+  expect_one_launch([](const AnyTensor& x) { return softmax(x, 1); }, make_wave({6, 20, 12}), 3);
   expect_same([](const AnyTensor& x) { return x - mean(x, {1, 2}, true); }, make_wave({6, 20, 12}));
   expect_same([](const AnyTensor& x) { return x - mean(x, {0, 2}, true); }, make_wave({6, 20, 12}));
 }
@@ -166,6 +171,27 @@ TEST(Rows, NaNAndInfinitiesStayInTheirRow) {
   expect_same(normalized, x);
   expect_same([](const AnyTensor& t) { return softmax(t, 1); }, x);
   expect_same([](const AnyTensor& t) { return t / max(t, 1, true); }, x);
+}
+
+TEST(Rows, ExtremesKeepNaNOfBothSignsAndTheSignOfZero) {
+  const float inf = std::numeric_limits<float>::infinity();
+  const float negative_nan = std::bit_cast<float>(0xffc00001U);
+  const AnyTensor x = make<float>(
+      {-0.0F, 0.0F, -0.0F, -0.0F, 0,   0,    -0.0F, 0,  -0.0F, -1,           -0.0F, -2, 2,
+       1,     3,    inf,   -5,    -2,  -3,   -4,    1,  -2,    negative_nan, 4,     -1, -2,
+       -3,    NAN,  1,     2,     NAN, -inf, -inf,  -1, -inf,  -2,           7,     9,  8,
+       7,     -1,   -2,    -4,    -3,  5,    -5,    5,  -6},
+      {12, 4});
+  for (const AnyTensor& rows : {x, concat({x, x, x}, 1), slice(x, 1, 0, 3)}) {
+    for (const int axis : {0, 1}) {
+      const AnyTensor t = axis == 1 ? rows : concat({transpose(rows), transpose(rows)}, 1);
+      // The inverse shows the sign of a zero.
+      expect_same([&](const AnyTensor& u) { return u + 1 / max(u, axis, true); }, t);
+      expect_same([&](const AnyTensor& u) { return u + 1 / min(u, axis, true); }, t);
+      expect_same([&](const AnyTensor& u) { return u * 0.5 + max(u, axis, true); }, t);
+      expect_same([&](const AnyTensor& u) { return u * 0.5 + min(u, axis, true); }, t);
+    }
+  }
 }
 
 /// Nothing is seen beyond the diagonal.

@@ -7,14 +7,20 @@
 namespace kiln::dispatch {
 namespace {
 
-// Steps of all kept values: registers of one thread, and lines of text, which take software
-// adapters long to compile.
-constexpr std::uint32_t most_kept_steps = 32;
-constexpr std::uint32_t most_kept_steps_in_software = 8;
+// What a thread keeps: registers, and lines of text, which take software adapters long to compile.
+// A thread of adjacent rows has an address for each value, too.
+constexpr std::uint32_t most_values = 128;
+constexpr std::uint32_t most_values_of_adjacent = 64;
+constexpr std::uint32_t most_values_in_software = 32;
 constexpr std::uint32_t most_expressions = 4096;  // that compilers get, of all steps together
-constexpr std::uint32_t most_row_lanes = 256;
-constexpr std::uint32_t usual_row_workgroup = 64;
-constexpr std::int64_t busy_threads = 1 << 15;  // what a GPU needs to be busy at all
+constexpr std::uint32_t most_lanes = 256;
+constexpr std::uint32_t usual_workgroup = 64;
+constexpr std::uint32_t adjacent_workgroup = 512;
+constexpr std::uint32_t most_adjacent_rows = 32;
+constexpr std::uint32_t least_adjacent_rows = 16;  // fewer waste most of each access to memory
+constexpr std::uint32_t adjacent_workgroup_in_software = 256;
+constexpr std::uint32_t least_adjacent_rows_in_software = 8;  // what its vectors hold
+constexpr std::int64_t busy_threads = 1 << 15;                // what a GPU needs to be busy at all
 constexpr std::int64_t many_row_elements = 1 << 20;
 
 CoalescedAxes axes_of(const RowPass& pass, bool reduced) {
@@ -48,14 +54,25 @@ std::uint32_t rounded_steps(std::uint32_t enough) {
   return less >= enough ? less : power;
 }
 
-/// Few threads for a row, so that each has many loads under way. False if a row does not fit.
-bool choose_team(RowPass& pass, const Limits& limits) {
-  const std::uint32_t most = std::min(most_row_lanes, limits.workgroup_invocations);
+/// How many steps a thread may take at most.
+std::uint32_t steps_that_fit(const RowPass& pass, const Limits& limits) {
   const auto kept = static_cast<std::uint32_t>(std::max(pass.stages.most_kept, 1));
   const auto nodes = static_cast<std::uint32_t>(pass.call.body->graph->nodes().size());
-  const std::uint32_t fits =
-      std::min((limits.software_adapter ? most_kept_steps_in_software : most_kept_steps) / kept,
-               most_expressions / (nodes * static_cast<std::uint32_t>(pass.width)));
+  const std::uint32_t values = limits.software_adapter ? most_values_in_software
+                               : pass.adjacent         ? most_values_of_adjacent
+                                                       : most_values;
+  return std::min(values / kept, most_expressions / nodes) / static_cast<std::uint32_t>(pass.width);
+}
+
+/// Few threads for a row, so that each has many loads under way. False if a row does not fit.
+bool choose_team(RowPass& pass, const Limits& limits) {
+  const bool software = limits.software_adapter;
+  std::uint32_t workgroup = most_lanes;
+  if (pass.adjacent) workgroup = software ? adjacent_workgroup_in_software : adjacent_workgroup;
+  workgroup = std::min(workgroup, limits.workgroup_invocations);
+  const std::uint32_t least = software ? least_adjacent_rows_in_software : least_adjacent_rows;
+  const std::uint32_t most = pass.adjacent ? workgroup / least : workgroup;
+  const std::uint32_t fits = steps_that_fit(pass, limits);
   const auto needed = static_cast<std::uint32_t>(pass.count() / pass.width);
   if (fits == 0 || needed > fits * most) return false;
   // At least two, so that what is folded comes out of workgroup memory, and no compiler knows it.
@@ -66,7 +83,12 @@ bool choose_team(RowPass& pass, const Limits& limits) {
     pass.lanes *= 2;
   pass.steps = rounded_steps(static_cast<std::uint32_t>(ceil_div(needed, pass.lanes)));
   pass.exact = pass.steps * pass.lanes == needed;
-  if (rows * pass.lanes >= busy_threads) pass.rows = std::max(usual_row_workgroup / pass.lanes, 1U);
+  if (pass.adjacent) {
+    pass.rows = std::min(workgroup / pass.lanes, most_adjacent_rows);
+    while (pass.rows / 2 >= rows) pass.rows /= 2;
+  } else if (rows * pass.lanes >= busy_threads) {
+    pass.rows = std::max(usual_workgroup / pass.lanes, 1U);
+  }
   return true;
 }
 
@@ -82,15 +104,15 @@ std::optional<RowPass> row_pass(const RowsCall& call, std::span<const RawTensor>
   pass.kept = axes_of(pass, false);
   pass.reduced = axes_of(pass, true);
   if (pass.reduced.rank != 1 || pass.count() > (1 << 20)) return std::nullopt;
-  if (!lies_in_rows(pass.kept, pass.reduced)) return std::nullopt;
+  pass.adjacent = !lies_in_rows(pass.kept, pass.reduced);
   // Of one reduced axis the coordinate is the number of the element in its row.
   const bool knows_place = (call.body->axes & call.axes.to_ulong()) != 0;
   if (call.body->position || (knows_place && call.axes.count() > 1)) return std::nullopt;
   pass.kept_places = KnownPlaces(*call.body, call.shape, call.axes, false);
   const std::int64_t rows = pass.kept.count();
-  if (rows * pass.count() >= many_row_elements && rows * most_row_lanes < busy_threads)
+  if (rows * pass.count() >= many_row_elements && rows * most_lanes < busy_threads)
     return std::nullopt;
-  if (!take_steps(pass, 4)) take_steps(pass, 1);
+  if (pass.adjacent || !take_steps(pass, 4)) take_steps(pass, 1);
   std::vector<char> wide;
   for (std::size_t i = 0; i < inputs.size(); ++i)
     wide.push_back(pass.reach[i] == Reach::fixed ? 0 : 1);

@@ -27,6 +27,9 @@ struct RowPass {
   std::uint32_t lanes = 8;
   std::uint32_t rows = 1;  ///< of a workgroup
   bool exact = false;      ///< whether the threads' steps are just a row
+  /// Whether adjacent threads work on adjacent rows, because those lie closer together than the
+  /// elements of a row.
+  bool adjacent = false;
 
   [[nodiscard]] std::int64_t count() const { return reduced.count(); }
   [[nodiscard]] std::uint32_t workgroup() const { return lanes * rows; }

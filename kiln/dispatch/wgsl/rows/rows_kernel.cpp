@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 
+#include "kiln/dispatch/wgsl/rows/fold_text.hpp"
 #include "kiln/dispatch/wgsl/store_text.hpp"
 #include "kiln/scalar/opcode_table.hpp"
 #include "kiln/scalar/wgsl/wgsl.hpp"
@@ -20,7 +21,7 @@ std::size_t at(std::int32_t id) { return static_cast<std::size_t>(id); }
 class RowsText {
  public:
   RowsText(const RowPass& pass, std::span<const DType> inputs, const BodyTypes& types)
-      : pass_(pass), call_(pass.call), inputs_(inputs), types_(types) {
+      : pass_(pass), call_(pass.call), inputs_(inputs), types_(types), team_(pass) {
     std::vector<std::string> names;
     for (int slot = 0; slot < call_.body->inputs; ++slot) names.push_back(fmt::format("v{}", slot));
     printed_ = print_wgsl(call_.op, *call_.body, types_, names, "params.p", "t");
@@ -35,14 +36,14 @@ class RowsText {
     });
     std::string text = places();
     for (std::size_t s = 0; s < pass_.stages.stages.size(); ++s) text += stage(s);
-    text += stores();
     metadata.add_zero_for(helpers_);
     const std::string params =
         metadata.declare(limits, 0, static_cast<std::uint32_t>(id_.bindings.size()), id_);
-    const std::string declarations = arrays + params + wgsl_helpers(helpers_) + functions_;
+    const std::string declarations =
+        arrays + params + wgsl_helpers(helpers_) + functions_ + team_.declarations();
     id_.workgroup = {pass_.workgroup(), 1, 1};
     id_.trusted = true;  // every index is below the sizes for which the operands were laid out
-    id_.source = enable_f16(declarations + text) + declarations + rooms() +
+    id_.source = enable_f16(declarations + text) + declarations +
                  fmt::format(
                      "@compute @workgroup_size({})\n"
                      "fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) "
@@ -93,10 +94,11 @@ class RowsText {
   /// Which row the thread works on, and where the row begins in each operand.
   [[nodiscard]] std::string places() const {
     std::string text = fmt::format(
-        "  let lane = local.x % {0}u;\n  let base = local.x - lane;\n"
-        "  let row = (group.y * groups.x + group.x) * {1}u + local.x / {0}u;\n"
+        "  let team = local.x {0} {1}u;\n  let lane = local.x {2} {1}u;\n"
+        "  let row = (group.y * groups.x + group.x) * {3}u + team;\n"
         "  let works = row < params.rows;\n  let output = min(row, params.rows - 1u);\n",
-        pass_.lanes, pass_.rows);
+        pass_.adjacent ? '%' : '/', pass_.adjacent ? pass_.rows : pass_.lanes,
+        pass_.adjacent ? '/' : '%', pass_.rows);
     text += coordinates("output", "k", pass_.kept.rank);
     const KnownPlaces& places = pass_.kept_places;
     if (places.used != 0) text += coordinates("output", "kg", places.axes.rank, places.outermost);
@@ -125,7 +127,7 @@ class RowsText {
     return fmt::format("b{0} + r{1} * params.rs{0}_0", i, q);
   }
 
-  /// What is computed once a row before the stage, and what it loads.
+  /// What is computed once a row before the stage.
   std::string before(const Stage& stage) {
     std::string text;
     for (const std::int32_t id : stage.row) {
@@ -138,10 +140,15 @@ class RowsText {
       text += fmt::format("  let v{0} = {1};\n", slot,
                           wgsl_load(inputs_[slot], fmt::format("x{0}[b{0}]", slot)));
     }
+    return text;
+  }
+
+  /// What the stage loads for step q.
+  [[nodiscard]] std::string loads(const Stage& stage, std::uint32_t q) const {
+    std::string text;
     for (const std::int32_t id : stage.loads) {
       const auto slot = at(node(id).args[0]);
-      for (std::uint32_t q = 0; q < pass_.steps; ++q)
-        text += fmt::format("  let e{0}_{1} = x{0}[{2}];\n", slot, q, place_of(slot, q));
+      text += fmt::format("  let e{0}_{1} = x{0}[{2}];\n", slot, q, place_of(slot, q));
     }
     return text;
   }
@@ -235,27 +242,35 @@ class RowsText {
     return wgsl_load(inputs_[slot], fmt::format("e{}_{}{}", slot, q, lane_of(lane)));
   }
 
+  /// What the stage's function gives for the elements of step q.
+  [[nodiscard]] std::string elements(std::size_t s, const Stage& stage,
+                                     std::span<const std::int32_t> takes, std::uint32_t q) const {
+    std::string text;
+    for (int lane = 0; lane < pass_.width; ++lane) {
+      std::vector<std::string> all;
+      for (const std::int32_t id : takes) all.push_back(argument(id, q, lane));
+      if (known_axis(stage)) all.push_back(fmt::format("i32(r{} + {}u)", q, lane));
+      text +=
+          fmt::format("  let s{0}_{1}_{2} = stage{0}({3});\n", s, q, lane, fmt::join(all, ", "));
+    }
+    for (const std::int32_t id : stage.keeps) {
+      if (!is_input(id))
+        text += fmt::format("  let k{}_{} = {};\n", id, q, lanes(s, q, name_of(id), type_of(id)));
+    }
+    return text;
+  }
+
   std::string stage(std::size_t s) {
     const Stage& stage = pass_.stages.stages[s];
     std::string text = before(stage);
     const std::vector<Member> gives = members(s, stage);
-    if (gives.empty()) return text;
     const std::vector<std::int32_t> takes = arguments(stage);
-    add_function(s, stage, gives, takes);
-    for (std::uint32_t q = 0; q < pass_.steps; ++q) {
-      for (int lane = 0; lane < pass_.width; ++lane) {
-        std::vector<std::string> all;
-        for (const std::int32_t id : takes) all.push_back(argument(id, q, lane));
-        if (known_axis(stage)) all.push_back(fmt::format("i32(r{} + {}u)", q, lane));
-        text +=
-            fmt::format("  let s{0}_{1}_{2} = stage{0}({3});\n", s, q, lane, fmt::join(all, ", "));
-      }
-      for (const std::int32_t id : stage.keeps) {
-        if (!is_input(id))
-          text += fmt::format("  let k{}_{} = {};\n", id, q, lanes(s, q, name_of(id), type_of(id)));
-      }
-    }
-    return is_last(s) ? text : text + fold(s);
+    if (!gives.empty()) add_function(s, stage, gives, takes);
+    if (is_last(s)) return text + results(s, stage, takes);
+    // All loads first, so that they are under way together.
+    for (std::uint32_t q = 0; q < pass_.steps; ++q) text += loads(stage, q);
+    for (std::uint32_t q = 0; q < pass_.steps; ++q) text += elements(s, stage, takes, q);
+    return text + fold_text(pass_, s, inputs_.size() + s, team_, helpers_);
   }
 
   /// A member of all lanes of a step, as one vector.
@@ -266,90 +281,18 @@ class RowsText {
     return fmt::format("vec4<{}>({}, {}, {}, {})", type, one(0), one(1), one(2), one(3));
   }
 
-  std::string combined(const Fold& fold, const std::string& a, const std::string& b) {
-    if (fold.combine != Combine::max && fold.combine != Combine::min)
-      return fmt::format("({} + {})", a, b);
-    const std::string helper =
-        fmt::format("kiln_{}_{}", fold.combine == Combine::max ? "max" : "min",
-                    wgsl_compute_type(fold.element));
-    helpers_.insert(helper);
-    return fmt::format("{}({}, {})", helper, a, b);
-  }
-
-  /// Combines what `change` makes of the items of a thread, then those of the team.
-  template <class Change>
-  std::string folded(std::size_t s, std::string_view name, Change change) {
-    const Fold& fold = call_.folds[s];
-    const std::string type(wgsl_compute_type(fold.element));
-    std::string text =
-        fmt::format("  var {}_own = bitcast<{}>(params.neutral{});\n", name, type, s);
-    for (std::uint32_t q = 0; q < pass_.steps; ++q) {
-      const auto one = [&](int lane) { return change(fmt::format("s{}_{}_{}.item", s, q, lane)); };
-      const std::string step = pass_.width == 1 ? one(0)
-                                                : combined(fold, combined(fold, one(0), one(1)),
-                                                           combined(fold, one(2), one(3)));
-      const std::string next = combined(fold, fmt::format("{}_own", name), step);
-      text += pass_.exact ? fmt::format("  {}_own = {};\n", name, next)
-                          : fmt::format("  {0}_own = select({0}_own, {1}, i{2});\n", name, next, q);
-    }
-    add_team_fold(fold, type);
-    return text +
-           fmt::format("  let {0} = team_fold{1}({0}_own, lane, base);\n", name, team_folds_ - 1);
-  }
-
-  /// A function that combines the items of a team's threads, in one order for all of them. Two
-  /// functions in a row use two rooms, so that none writes what another thread still reads.
-  void add_team_fold(const Fold& fold, const std::string& type) {
-    const std::string room = fmt::format("room{}", team_folds_ % 2);
-    const bool in_two = pass_.lanes > 16;
-    const std::uint32_t first = in_two ? pass_.lanes / 8 : pass_.lanes;
-    const auto item = [&](const std::string& index) {
-      return fmt::format("bitcast<{}>({}[{}])", type, room, index);
-    };
-    std::string text = fmt::format(
-        "fn team_fold{}(item: {}, lane: u32, base: u32) -> {} {{\n"
-        "  {}[base + lane] = bitcast<u32>(item);\n  workgroupBarrier();\n",
-        team_folds_++, type, type, room);
-    if (in_two) {
-      std::string part = item("base + lane");
-      for (std::uint32_t i = 1; i < 8; ++i)
-        part = combined(fold, part, item(fmt::format("base + lane + {}u", i * first)));
-      text += fmt::format(
-          "  if (lane < {}u) {{ {}[base + lane] = bitcast<u32>({}); }}\n  workgroupBarrier();\n",
-          first, room, part);
-    }
-    text += fmt::format("  var all = {};\n", item("base"));
-    for (std::uint32_t i = 1; i < first; ++i)
-      text +=
-          fmt::format("  all = {};\n", combined(fold, "all", item(fmt::format("base + {}u", i))));
-    functions_ += text + "  return all;\n}\n";
-  }
-
-  [[nodiscard]] std::string rooms() const {
-    std::string text;
-    for (std::uint32_t room = 0; room < std::min(team_folds_, 2U); ++room)
-      text += fmt::format("var<workgroup> room{}: array<u32, {}>;\n", room, pass_.workgroup());
-    return text;
-  }
-
-  [[nodiscard]] std::string stores() const {
-    const std::size_t s = call_.folds.size();
+  /// The last stage. Each step is stored before the next one is computed, so that what a thread
+  /// holds shrinks.
+  [[nodiscard]] std::string results(std::size_t s, const Stage& stage,
+                                    std::span<const std::int32_t> takes) const {
     std::string one;
-    std::string each;
-    std::size_t operand = inputs_.size();
     for (std::size_t r = 0; r < call_.out.size(); ++r) {
-      if (!call_.is_full(r)) {
-        one += fmt::format("    y{}[output] = {};\n", r, result_text(r));
-        continue;
-      }
-      const std::string_view type = wgsl_storage_type(call_.out[r].dtype);
-      for (std::uint32_t q = 0; q < pass_.steps; ++q) {
-        const std::string store = fmt::format("y{}[{}] = {};", r, place_of(operand, q),
-                                              lanes(s, q, fmt::format("y{}", r), type));
-        each += pass_.exact ? fmt::format("    {}\n", store)
-                            : fmt::format("    if (i{}) {{ {} }}\n", q, store);
-      }
-      ++operand;
+      if (!call_.is_full(r)) one += fmt::format("    y{}[output] = {};\n", r, result_text(r));
+    }
+    std::string each;
+    for (std::uint32_t q = 0; q < pass_.steps && pass_.layouts.size() > inputs_.size(); ++q) {
+      const std::string all = loads(stage, q) + elements(s, stage, takes, q) + stores(s, q);
+      each += pass_.exact ? all : fmt::format("  if (i{}) {{\n{}  }}\n", q, all);
     }
     std::string text;
     if (!each.empty()) text += fmt::format("  if (works) {{\n{}  }}\n", each);
@@ -357,36 +300,17 @@ class RowsText {
     return text;
   }
 
-  /// The value of a fold, rounded as if it had been stored.
-  std::string fold(std::size_t s) {
-    const Fold& fold = call_.folds[s];
-    const std::string name = fmt::format("fold{}", s);
+  /// Stores step q of the results that have it.
+  [[nodiscard]] std::string stores(std::size_t s, std::uint32_t q) const {
     std::string text;
-    std::string value = name;
-    if (fold.combine == Combine::norm) {
-      // As in a reduction: squares out of the range of f32 are summed again, scaled by a power of
-      // two. Here all are summed twice, because a team may not part at a barrier.
-      text = folded(s, name, [](const std::string& x) { return fmt::format("({0} * {0})", x); });
-      text += fmt::format(
-          "  let in_range{0} = bitcast<u32>(fold{0}) < 0x7f800000u && fold{0} > 0x1p-60f;\n"
-          "  let large{0} = fold{0} > 1.0f;\n"
-          "  let factor{0} = select(select(0x1p80f, 0x1p-80f, large{0}), 1.0f, in_range{0});\n",
-          s);
-      const std::string again = fmt::format("again{}", s);
-      text += folded(s, again, [&](const std::string& x) {
-        return fmt::format("({0} * factor{1} * ({0} * factor{1}))", x, s);
-      });
-      value = fmt::format(
-          "select(sqrt({0} * params.scale{1} * params.scale{1}) * select(0x1p-80f, 0x1p80f, "
-          "large{1}), sqrt(fold{1}) * params.scale{1}, in_range{1})",
-          again, s);
-    } else {
-      text = folded(s, name, [](const std::string& x) { return x; });
-      if (is_float(fold.element)) value += fmt::format(" * params.scale{}", s);
+    std::size_t operand = inputs_.size();
+    for (std::size_t r = 0; r < call_.out.size(); ++r) {
+      if (!call_.is_full(r)) continue;
+      text +=
+          fmt::format("  y{}[{}] = {};\n", r, place_of(operand++, q),
+                      lanes(s, q, fmt::format("y{}", r), wgsl_storage_type(call_.out[r].dtype)));
     }
-    value = wgsl_load(fold.value, wgsl_store(fold.element, fold.value, value));
-    value = wgsl_rounded(fold.value, value, helpers_);
-    return text + fmt::format("  let v{} = {};\n", inputs_.size() + s, value);
+    return text;
   }
 
   const RowPass& pass_;
@@ -397,7 +321,7 @@ class RowsText {
   KernelId id_;
   std::set<std::string> helpers_;
   std::string functions_;
-  std::uint32_t team_folds_ = 0;
+  TeamFolds team_;
 };
 
 }  // namespace
