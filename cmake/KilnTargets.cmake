@@ -78,8 +78,9 @@ function(kiln_test_program name)
   endif()
   kiln_program(${name} ${sources} LINK ${arg_LINK} kiln_strict_fusion GTest::gtest_main GTest::gmock rapidcheck
     nlohmann_json::nlohmann_json)
-  if(KILN_SANITIZE)
-    target_compile_options(${name} PRIVATE -O0)  # instrumented tests take long to optimise, and run for seconds
+  if(KILN_SANITIZE OR KILN_JOIN_TESTS)
+    # A test's own code takes longer to optimise than to run. The library keeps the options of the configuration.
+    target_compile_options(${name} PRIVATE -O0)
   endif()
   if(KILN_PRECOMPILE_TESTS)
     # One precompiled header serves all test programs: they are compiled with the options of the first.

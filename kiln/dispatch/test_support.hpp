@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <string>
@@ -67,27 +68,34 @@ RuntimeCounters counted(Action&& action) {
 
 /// `count` numbers of mixed sign in (-1, 1), away from 0 and all different for counts below 1000.
 inline std::vector<float> wave(std::int64_t count, int seed = 0) {
-  std::vector<float> out;
+  std::vector<float> out(static_cast<std::size_t>(count));
   for (std::int64_t i = 0; i < count; ++i) {
     const auto step = static_cast<float>((i * 389 + seed * 97 + 31) % 1009);
-    out.push_back((step / 1009 - 0.5F) * 2 + (step < 504.5F ? -0.01F : 0.01F));
+    out[static_cast<std::size_t>(i)] = (step / 1009 - 0.5F) * 2 + (step < 504.5F ? -0.01F : 0.01F);
   }
   return out;
 }
 
-/// Elementwise within `tolerance`, absolute below 1 and relative above; a NaN equals a NaN.
-inline void expect_near(const std::vector<float>& actual, const std::vector<double>& expected,
-                        double tolerance, const std::string& what = {}) {
+/// Within `tolerance`, absolute below 1 and relative above. A NaN is near a NaN alone, an infinity
+/// near itself alone.
+inline bool is_near(double actual, double expected, double tolerance) {
+  if (std::isnan(expected)) return std::isnan(actual);
+  if (std::isinf(expected)) return actual == expected;
+  return std::abs(actual - expected) <= tolerance * std::max(1.0, std::abs(expected));
+}
+
+/// Each number is near the expected one.
+template <class Number = float>
+void expect_near(const std::vector<Number>& actual, const std::vector<double>& expected,
+                 double tolerance, const std::string& what = {}) {
   ASSERT_EQ(actual.size(), expected.size()) << what;
+  std::size_t wrong = 0;
+  std::size_t first = 0;
   for (std::size_t i = 0; i < actual.size(); ++i) {
-    const double a = actual[i];
-    const double e = expected[i];
-    if (std::isnan(e) || std::isinf(e)) {
-      EXPECT_TRUE(std::isnan(e) ? std::isnan(a) : a == e) << what << " [" << i << "]: " << a;
-    } else {
-      EXPECT_NEAR(a, e, tolerance * std::max(1.0, std::abs(e))) << what << " [" << i << "]";
-    }
+    if (!is_near(double{actual[i]}, expected[i], tolerance) && wrong++ == 0) first = i;
   }
+  EXPECT_EQ(wrong, 0U) << what << " [" << first << "]: " << actual[first] << ", not "
+                       << expected[first] << "; so many of " << actual.size() << " are wrong";
 }
 
 /// How far a result of one rounding may be off.

@@ -68,8 +68,7 @@ void expect_in_place(const Kernel& kernel, const RawTensor& bias, std::uint64_t 
   std::vector<RawTensor> out;
   const auto spent = counted([&] { out = run(kernel, x, bias); });
   EXPECT_EQ(spent.launches, launches) << kernel.text;
-  const std::vector<double> got = values(out[0]);
-  test::expect_near({got.begin(), got.end()}, expected, 1e-5, kernel.text);
+  test::expect_near(values(out[0]), expected, 1e-5, kernel.text);
 }
 
 TEST(EpilogueOperands, AreReadByTheirStridesWithoutACopy) {
