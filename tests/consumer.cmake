@@ -17,17 +17,20 @@ if(WAY STREQUAL "install")
   file(RENAME ${work}/prefix ${work}/moved)  # an installation must not know where it was made
   step(${PYTHON} ${SOURCE}/tests/public_headers.py --include ${work}/moved/include --source ${SOURCE}
     --compiler ${COMPILER})
-  set(where -D CMAKE_PREFIX_PATH=${work}/moved)
+  set(where -D CMAKE_PREFIX_PATH=${work}/moved -D CMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER})
 else()
-  # All sources of a library are joined: this is much quicker, and some users build so.
+  # What a user's build compiles exactly as BUILD did is taken from there: to compile kiln once more takes minutes. The
+  # sources are joined as there. Everything else is the user's own: the configuration, the generated headers, the archives.
   set(where -D KILN_SOURCE=${SOURCE} -D KILN_WGPU_NATIVE_DIR=${WGPU}
-    -D CMAKE_UNITY_BUILD=ON -D CMAKE_UNITY_BUILD_BATCH_SIZE=0)
+    -D CMAKE_UNITY_BUILD=${UNITY} -D CMAKE_UNITY_BUILD_BATCH_SIZE=${BATCH})
+  set(ENV{CMAKE_CXX_COMPILER_LAUNCHER}
+    "${PYTHON};${SOURCE}/tests/add_subdirectory/built_objects.py;${BUILD};${LAUNCHER};--")
 endif()
 
 # No build type: unoptimised and without debug information is the quickest to build.
 step(${CMAKE_COMMAND} -S ${SOURCE}/tests/${WAY} -B ${work}/build -G ${GENERATOR}
   -D WORK=${work} -D CMAKE_RUNTIME_OUTPUT_DIRECTORY=${work}/bin
-  -D CMAKE_CXX_COMPILER=${COMPILER} -D CMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER} ${where})
+  -D CMAKE_CXX_COMPILER=${COMPILER} ${where})
 step(${CMAKE_COMMAND} --build ${work}/build)
 step(${work}/bin/consumer)
 step(${work}/bin/hello_op)
