@@ -32,10 +32,9 @@ std::uint64_t launches(const Function& f, const AnyTensor& x) {
   return test::counted([&] { return f(there); }).launches;
 }
 
-/// Expects one launch where rows are computed at once, and `otherwise` elsewhere.
-void expect_one_launch(const Function& f, const AnyTensor& x, std::uint64_t otherwise) {
-  EXPECT_EQ(launches(f, x), test::computes_rows_at_once() ? 1 : otherwise);
-}
+void expect_one_launch(const Function& f, const AnyTensor& x) { EXPECT_EQ(launches(f, x), 1U); }
+
+bool on_host() { return test::device().runtime().name() == "cpu"; }
 
 /// Expects what the operations give one by one.
 void expect_same(const Function& f, const AnyTensor& x, float tolerance = 2e-6F) {
@@ -72,11 +71,11 @@ AnyTensor normalized(const AnyTensor& x) {
 }
 
 TEST(Rows, ACompositeOfAUserIsOneLaunch) {
-  expect_one_launch(normalized, make_wave({40, 96}), 3);
-  expect_one_launch([](const AnyTensor& x) { return x / sum(x * x, 1, true); }, make_wave({40, 96}),
-                    2);
+  expect_one_launch(normalized, make_wave({40, 96}));
+  expect_one_launch([](const AnyTensor& x) { return x / sum(x * x, 1, true); },
+                    make_wave({40, 96}));
   expect_one_launch([](const AnyTensor& x) { return min(x, 1, true) + max(x, 1, true) * x; },
-                    make_wave({40, 96}), 3);
+                    make_wave({40, 96}));
 }
 
 /// x times a number that the row decides, and times one that the element decides.
@@ -93,7 +92,26 @@ TEST(Rows, ChoiceBetweenLiterals) {
     return apply(Leaky{}, x, sum(once, 1, true)) + once;
   };
   expect_same(scaled, make_wave({30, 24}));
-  expect_one_launch(scaled, make_wave({30, 24}), 3);
+  expect_one_launch(scaled, make_wave({30, 24}));
+}
+
+TEST(Rows, WhatAReductionUsedIsUsedAgain) {
+  const auto above_mean = [](const AnyTensor& x) {
+    const AnyTensor above = x > mean(x, 1, true);
+    const AnyTensor number = sum(cast(above, DType::f32), 1, true);
+    return where(above, x, number) / number + cast(above, DType::f32);
+  };
+  const auto three_times = [](const AnyTensor& x) {
+    const AnyTensor power = exp(x - max(x, 1, true));
+    const AnyTensor share = power / sum(power, 1, true);
+    return share * power - sum(share * x, 1, true) * share;
+  };
+  for (const std::int64_t n : {3, 24, 255, 2500}) {
+    for (const Function& f : {Function(above_mean), Function(three_times)}) {
+      expect_same(f, make_wave({30, n}));
+      if (n < 2500 || on_host()) expect_one_launch(f, make_wave({30, n}));
+    }
+  }
 }
 
 TEST(Rows, OfEveryLength) {
@@ -102,7 +120,10 @@ TEST(Rows, OfEveryLength) {
     expect_same(normalized, x);
     expect_same([](const AnyTensor& t) { return softmax(t, 1); }, x);
   }
-  expect_same(normalized, make_wave({3000, 8}));  // several rows in a workgroup
+  for (const std::int64_t n : {2, 3, 8, 255}) {  // several rows in a workgroup, or in a tile
+    expect_same(normalized, make_wave({3000, n}));
+    expect_same([](const AnyTensor& t) { return softmax(t, 1); }, make_wave({3000, n}));
+  }
   expect_same(normalized, make_wave({1025, 130}));
 }
 
@@ -113,9 +134,19 @@ TEST(Rows, EmptyAndOfOneElement) {
   EXPECT_TRUE(values(softmax(make_wave({0, 4}).to(lazy()), 1)).empty());
 }
 
-TEST(Rows, LongRowsAndFewRowsStayApart) {
+TEST(Rows, FewLongRowsStayApart) {
+  const auto along_all = [](const AnyTensor& x) { return softmax(x, 0); };
   expect_same(normalized, make_wave({2, 40000}));
-  expect_same([](const AnyTensor& x) { return softmax(x, 0); }, make_wave({60000}));
+  expect_same(along_all, make_wave({70000}));
+  EXPECT_GT(launches(normalized, make_wave({2, 40000})), 1U);
+  EXPECT_GT(launches(along_all, make_wave({70000})), 1U);
+}
+
+TEST(Rows, ManyLongRowsAreOneLaunchOnTheHost) {
+  const AnyTensor x = make_wave({16, 33000});
+  expect_same(normalized, x);
+  expect_same([](const AnyTensor& t) { return softmax(t, 1); }, x, 1e-5F);
+  if (on_host()) expect_one_launch(normalized, x);
 }
 
 TEST(Rows, AlongOtherAxes) {
@@ -126,8 +157,10 @@ TEST(Rows, AlongOtherAxes) {
   }
   for (const std::int64_t n : {3, 100, 1024, 2048, 2049})
     expect_same([](const AnyTensor& x) { return softmax(x, 0); }, make_wave({n, 37}));
-  expect_one_launch([](const AnyTensor& x) { return softmax(x, 0); }, make_wave({1000, 40}), 3);
-  expect_one_launch([](const AnyTensor& x) { return softmax(x, 1); }, make_wave({6, 20, 12}), 3);
+  const auto columns = [](const AnyTensor& x) { return softmax(x, 0); };
+  const auto middle = [](const AnyTensor& x) { return softmax(x, 1); };
+  EXPECT_EQ(launches(columns, make_wave({1000, 40})), on_host() ? 3U : 1U);
+  EXPECT_EQ(launches(middle, make_wave({6, 20, 12})), on_host() ? 3U : 1U);
   expect_same([](const AnyTensor& x) { return x - mean(x, {1, 2}, true); }, make_wave({6, 20, 12}));
   expect_same([](const AnyTensor& x) { return x - mean(x, {0, 2}, true); }, make_wave({6, 20, 12}));
 }
@@ -209,7 +242,7 @@ TEST(Rows, KnowTheirCoordinates) {
   const auto attention = [](const AnyTensor& x) { return softmax(apply(Causal{}, x), 1); };
   for (const std::int64_t n : {64, 65}) {
     expect_same(attention, make_wave({64, n}));
-    expect_one_launch(attention, make_wave({64, n}), 3);
+    expect_one_launch(attention, make_wave({64, n}));
   }
   const auto by_place = [](const AnyTensor& x) {
     const AnyTensor column = arange(x.dim(1), DType::f32, x.device());
@@ -234,7 +267,7 @@ TEST(Rows, ANormLeavesNoRange) {
               Pointwise(FloatNear(1e-6F),
                         std::vector<float>{0.6F, 0.8F, 0, 0, 0.6F, 0.8F, 0, 0, 0.6F, 0.8F, 0, 0}));
   expect_same(by_norm, x);
-  expect_one_launch(by_norm, x, 2);
+  expect_one_launch(by_norm, x);
 }
 
 TEST(Rows, WhatSomebodyHoldsIsAResult) {
@@ -248,9 +281,7 @@ TEST(Rows, WhatSomebodyHoldsIsAResult) {
     held = {mean_of, centred, deviation, centred / deviation};
     return held.back();
   });
-  if (test::computes_rows_at_once()) {
-    EXPECT_EQ(spent.launches, 1U);
-  }
+  EXPECT_EQ(spent.launches, 1U);
   const AnyTensor there = x.to(test::device().eager());
   const AnyTensor centred = there - mean(there, 1, true);
   const AnyTensor deviation = sqrt(mean(centred * centred, 1, true));

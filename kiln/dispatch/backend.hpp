@@ -46,11 +46,10 @@ struct Backend {
                         std::span<const RawTensor> inputs, const TensorSpec& out,
                         const FusedEpilogue* epilogue, std::span<const RawTensor> results);
   /// See dispatch::takes_rows; there is at least one element.
-  bool (*takes_rows)(const Runtime& runtime, const RowsCall& call,
-                     std::span<const RawTensor> inputs) = nullptr;
+  bool (*takes_rows)(Runtime& runtime, const RowsCall& call, std::span<const RawTensor> inputs);
   /// Computes the results, which are allocated; see dispatch::run_rows.
   void (*run_rows)(const std::shared_ptr<Runtime>& runtime, const RowsCall& call,
-                   std::span<const RawTensor> inputs, std::span<const RawTensor> results) = nullptr;
+                   std::span<const RawTensor> inputs, std::span<const RawTensor> results);
   /// Whether the operation has a rule for this kind of runtime.
   bool (*has_rule)(const OpTable& table);
   /// The language of rules that are not asked: functions, and launches by hand.

@@ -5,9 +5,6 @@
 
 namespace kiln::test {
 
-/// Whether reductions and elementwise work over the same rows are one launch here.
-inline bool computes_rows_at_once() { return default_device().runtime().name() == "webgpu"; }
-
 /// The same values as `x` in another order in memory: by columns, or every second element of a
 /// larger buffer.
 inline std::vector<AnyTensor> other_views(const AnyTensor& x) {

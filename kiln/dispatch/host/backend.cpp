@@ -26,6 +26,8 @@ void run_elementwise(Runtime& runtime, const ElementwiseWork& work) {
 const Backend backend{.most_operands = most_operands,
                       .run_elementwise = run_elementwise,
                       .run_reduction = run_reduction,
+                      .takes_rows = takes_rows,
+                      .run_rows = run_rows,
                       .has_rule = has_rule,
                       .language = Language::cpp,
                       .asks_rule = [](const OpTable&) { return false; },

@@ -176,11 +176,16 @@ std::shared_ptr<const PreparedTape> prepare_tape(Runtime& runtime, std::string_v
 }
 
 std::vector<std::uint32_t> param_words(std::string_view op, std::span<const double> params,
-                                       const PreparedTape& prepared) {
+                                       const BodyTypes& types) {
   std::vector<std::uint32_t> words;
   for (std::size_t i = 0; i < params.size(); ++i)
-    words.push_back(word_of(op, params[i], prepared.types.params[i]));
+    words.push_back(word_of(op, params[i], types.params[i]));
   return words;
+}
+
+std::vector<std::uint32_t> param_words(std::string_view op, std::span<const double> params,
+                                       const PreparedTape& prepared) {
+  return param_words(op, params, prepared.types);
 }
 
 const Tape& tape_of(const PreparedTape& prepared) { return prepared.tape; }

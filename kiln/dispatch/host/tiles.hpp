@@ -115,6 +115,8 @@ std::shared_ptr<const PreparedTape> prepare_tape(Runtime& runtime, std::string_v
                                                  std::span<const TapeResult> results);
 /// The params' words, as Tape::State takes them.
 std::vector<std::uint32_t> param_words(std::string_view op, std::span<const double> params,
+                                       const BodyTypes& types);
+std::vector<std::uint32_t> param_words(std::string_view op, std::span<const double> params,
                                        const PreparedTape& prepared);
 const Tape& tape_of(const PreparedTape& prepared);
 

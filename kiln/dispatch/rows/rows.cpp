@@ -4,11 +4,8 @@
 
 namespace kiln::dispatch {
 
-bool computes_rows(const Runtime& runtime) { return backend_of(runtime).takes_rows != nullptr; }
-
-bool takes_rows(const Runtime& runtime, const RowsCall& call, std::span<const RawTensor> inputs) {
-  return computes_rows(runtime) && call.shape.elements() > 0 &&
-         backend_of(runtime).takes_rows(runtime, call, inputs);
+bool takes_rows(Runtime& runtime, const RowsCall& call, std::span<const RawTensor> inputs) {
+  return call.shape.elements() > 0 && backend_of(runtime).takes_rows(runtime, call, inputs);
 }
 
 std::vector<RawTensor> run_rows(const RowsCall& call, const std::shared_ptr<Runtime>& runtime,

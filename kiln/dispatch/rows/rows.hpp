@@ -41,11 +41,9 @@ struct RowsCall {
   }
 };
 
-/// Whether the runtime computes any rows in one launch.
-bool computes_rows(const Runtime& runtime);
 /// Whether the runtime computes that in one launch. Of the inputs it sees dtypes and layouts; they
 /// need no buffers.
-bool takes_rows(const Runtime& runtime, const RowsCall& call, std::span<const RawTensor> inputs);
+bool takes_rows(Runtime& runtime, const RowsCall& call, std::span<const RawTensor> inputs);
 
 /// Computes what takes_rows() has allowed. The shape has at least one element. The order of
 /// additions depends on shape and strides alone. Throws errors that begin with `call.op`.

@@ -12,7 +12,7 @@ void run_elementwise(Runtime& runtime, const ElementwiseWork& work);
 void run_reduction(const std::shared_ptr<Runtime>& runtime, const ReductionCall& call,
                    std::span<const RawTensor> inputs, const TensorSpec& out,
                    const FusedEpilogue* epilogue, std::span<const RawTensor> results);
-bool takes_rows(const Runtime& runtime, const RowsCall& call, std::span<const RawTensor> inputs);
+bool takes_rows(Runtime& runtime, const RowsCall& call, std::span<const RawTensor> inputs);
 void run_rows(const std::shared_ptr<Runtime>& runtime, const RowsCall& call,
               std::span<const RawTensor> inputs, std::span<const RawTensor> results);
 std::vector<RawTensor> run_kernel(const std::shared_ptr<Runtime>& runtime, const OpTable& table,

@@ -179,8 +179,7 @@ class IntoRows : Pass {
   using Pass::Pass;
 
   Graph run() && {
-    if (limits.runtime == nullptr || !dispatch::computes_rows(*limits.runtime))
-      return std::move(graph);
+    if (limits.runtime == nullptr) return std::move(graph);
     bool changed = true;
     while (changed) {
       changed = false;

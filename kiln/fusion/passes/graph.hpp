@@ -135,7 +135,7 @@ struct FusionLimits {
   int buffers = 8;  ///< storage buffers a kernel can bind
   int nodes = 128;  ///< expressions of one body: longer kernels take long to compile, and spill
   int params = 32;  ///< run-time scalars of one body: each takes a word of the launch's metadata
-  const Runtime* runtime = nullptr;  ///< says which rows it computes in one launch; null: none
+  Runtime* runtime = nullptr;  ///< says which rows it computes in one launch; null: none
 };
 
 /// Merges equal nodes.

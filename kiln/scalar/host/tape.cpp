@@ -48,7 +48,7 @@ class Tape::Builder {
       const DType from = types_.roots[r];
       roots.push_back(as_result(operand(body_.roots[r], from), from, results[r]));
     }
-    place_results(roots);
+    place_results(roots, results);
     share_temps();
   }
 
@@ -170,15 +170,17 @@ class Tape::Builder {
   }
 
   /// Lets the step that computes a result write it to its place, or copies it. A result may share
-  /// memory with an input, so nothing is written there before every input was read.
-  void place_results(std::span<const Ref> roots) {
+  /// memory with an input, so nothing is written there before every input was read, unless it is
+  /// apart.
+  void place_results(std::span<const Ref> roots, std::span<const TapeResult> results) {
     std::vector<Step>& steps = tape_.tile_steps_;
     const std::size_t inputs_read = last_step_that_reads_inputs();
     std::vector<std::size_t> copied;
     for (std::size_t r = 0; r < roots.size(); ++r) {
       const auto maker = std::ranges::find(steps, roots[r], &Step::to);
-      const bool direct = roots[r].place == Place::temp && maker != steps.end() &&
-                          static_cast<std::size_t>(maker - steps.begin()) >= inputs_read;
+      const bool late =
+          results[r].apart || static_cast<std::size_t>(maker - steps.begin()) >= inputs_read;
+      const bool direct = roots[r].place == Place::temp && maker != steps.end() && late;
       if (!direct) {
         copied.push_back(r);
         continue;

@@ -14,6 +14,7 @@ namespace kiln {
 struct TapeResult {
   DType dtype = DType::f32;
   bool stored = true;
+  bool apart = false;  ///< it shares memory with no input, so it is written whenever it is ready
 };
 
 /// A body prepared for the host. Tile kernels run one after the other over tiles of elements, which
@@ -46,7 +47,7 @@ class Tape {
 
   /// Computes `n` elements of every result, at most a tile, from `n` elements of every input. One
   /// that is read at positions is given where its buffer begins. After the inputs come places(). A
-  /// result may share memory with an input.
+  /// result may share memory with an input, unless it is apart.
   void run(State& state, std::span<const TileArg> inputs, std::span<void* const> results,
            std::size_t n) const;
 

@@ -90,6 +90,32 @@ TEST(Tape, WhatParamsAndLiteralsAloneMakeIsComputedOnce) {
   EXPECT_NEAR(got[0], 3 * (1 - std::exp(0.5)), 1e-6);
 }
 
+TEST(Tape, ResultsThatLieApartAreNotCopied) {
+  ExprGraph graph;
+  const Expr x = graph.input(0);
+  const Expr y = graph.input(1);
+  const auto body = make_body(graph, 2, 0, std::array{exp(x).id(), (exp(x) * y).id()});
+  const std::array dtypes{DType::f32, DType::f32};
+  const BodyTypes types = infer("test", *body, dtypes, DType::f32);
+  const std::vector<TapeResult> over(2, {DType::f32, true});
+  const std::vector<TapeResult> apart(2, {DType::f32, true, true});
+  EXPECT_EQ(Tape(*body, types, dtypes, over).length(), 3U) << "y is read after exp(x)";
+  const Tape tape(*body, types, dtypes, apart);
+  EXPECT_EQ(tape.length(), 2U);
+  Tape::State state(tape, {});
+  const std::vector<float> a = ramp(50);
+  const std::vector<float> b(50, 2.5F);
+  std::vector<float> c(50);
+  std::vector<float> d(50);
+  const std::array<TileArg, 2> in{{{a.data(), false}, {b.data(), false}}};
+  const std::array<void*, 2> out{c.data(), d.data()};
+  tape.run(state, in, out, 50);
+  for (std::size_t i = 0; i < 50; ++i) {
+    EXPECT_NEAR(c[i], std::exp(a[i]), 1e-6F * std::exp(a[i]));
+    EXPECT_EQ(d[i], c[i] * 2.5F);
+  }
+}
+
 TEST(Tape, ResultsMayLieOverInputs) {
   ExprGraph graph;
   const Expr x = graph.input(0);

@@ -314,14 +314,18 @@ float extreme_of(const float* x, std::size_t n) {
   const std::size_t step = hn::Lanes(d);
   auto a = hn::Set(d, x[0]);
   auto b = a;
+  auto c = a;
+  auto e = a;
   std::size_t i = 0;
-  for (; i + 2 * step <= n; i += 2 * step) {
+  for (; i + 4 * step <= n; i += 4 * step) {
     a = f(d, a, hn::LoadU(d, x + i));
     b = f(d, b, hn::LoadU(d, x + i + step));
+    c = f(d, c, hn::LoadU(d, x + i + 2 * step));
+    e = f(d, e, hn::LoadU(d, x + i + 3 * step));
   }
   for (; i + step <= n; i += step) a = f(d, a, hn::LoadU(d, x + i));
   for (; i < n; ++i) b = f(d, b, hn::Set(d, x[i]));
-  a = f(d, a, b);
+  a = f(d, f(d, a, b), f(d, c, e));
   HWY_ALIGN float parts[most_lanes];
   hn::Store(a, d, parts);
   for (std::size_t k = 1; k < step; ++k) a = f(d, a, hn::Set(d, parts[k]));

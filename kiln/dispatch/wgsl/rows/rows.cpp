@@ -60,7 +60,7 @@ std::shared_ptr<const PreparedRows> prepare(Runtime& runtime, const RowPass& pas
 
 }  // namespace
 
-bool takes_rows(const Runtime& runtime, const RowsCall& call, std::span<const RawTensor> inputs) {
+bool takes_rows(Runtime& runtime, const RowsCall& call, std::span<const RawTensor> inputs) {
   return inputs.size() + call.out.size() <= runtime.limits().storage_buffers &&
          row_pass(call, inputs, runtime.limits());
 }

@@ -1,0 +1,38 @@
+#include "kiln/dispatch/host/row_walk.hpp"
+
+#include <algorithm>
+
+#include "kiln/dispatch/host/tiles.hpp"
+#include "kiln/dispatch/reduction/reduction_pass.hpp"
+#include "kiln/kernel/launch.hpp"
+
+namespace kiln::dispatch::host {
+
+std::optional<RowWalk> row_walk(const RowsCall& call, std::span<const RawTensor> inputs) {
+  constexpr std::int64_t nearest = 4 * tile_size;  // elements that stay in the nearest cache
+  constexpr std::int64_t short_row = 256;
+  constexpr std::int64_t enough_groups = 16;
+  constexpr std::int64_t work = 1 << 16;  // elements that one thread may compute alone
+  std::vector<Layout> layouts;
+  for (const RawTensor& t : inputs) layouts.push_back(t.layout.broadcast_to(call.shape));
+  for (std::size_t r = 0; r < call.out.size(); ++r) {
+    if (call.is_full(r)) layouts.push_back(Layout::dense(call.shape));
+  }
+  CoalescedAxes kept(layouts.size());
+  CoalescedAxes reduced(layouts.size());
+  for (int axis = 0; axis < call.shape.rank(); ++axis) {
+    const bool away = call.axes[static_cast<std::size_t>(axis)];
+    (away ? reduced : kept).push(call.shape, axis, layouts);
+  }
+  if (!lies_in_rows(kept, reduced)) return std::nullopt;
+  RowWalk walk{.count = reduced.count(), .rows = kept.count()};
+  if (walk.count < short_row) walk.tile_rows = std::min(tile_size / walk.count, walk.rows);
+  const std::int64_t tiles =  // a tile has room for one number of each row
+      std::min(nearest / (walk.count * walk.tile_rows), tile_size / walk.tile_rows);
+  walk.group = std::min(std::max<std::int64_t>(tiles, 1) * walk.tile_rows, walk.rows);
+  const bool enough =
+      ceil_div(walk.rows, walk.group) >= enough_groups || walk.rows * walk.count <= work;
+  return enough ? std::optional(walk) : std::nullopt;
+}
+
+}  // namespace kiln::dispatch::host

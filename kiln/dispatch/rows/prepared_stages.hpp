@@ -1,0 +1,23 @@
+#pragma once
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "kiln/dispatch/kernel_cache.hpp"
+#include "kiln/dispatch/rows/row_stages.hpp"
+
+namespace kiln::dispatch {
+
+/// The stages of a RowsCall, and what they follow from.
+struct PreparedStages : Prepared {
+  BodyPtr body;            // keeps the address in the key taken
+  std::vector<char> wide;  ///< of each operand, whether it differs within a row
+  BodyTypes types;
+  RowStages stages;
+};
+
+/// The call's stages. They are made once for each runtime, whatever the sizes.
+std::shared_ptr<const PreparedStages> prepare_stages(Runtime& runtime, const RowsCall& call,
+                                                     std::span<const RawTensor> inputs);
+
+}  // namespace kiln::dispatch
