@@ -54,17 +54,20 @@ function(kiln_program name)
     INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
 endfunction()
 
-# One ctest entry: kiln_add_test(<name> COMMAND ... [LABELS ...] [ENVIRONMENT ...] [GPU])
+# One ctest entry: kiln_add_test(<name> COMMAND ... [LABELS ...] [ENVIRONMENT ...] [GPU] [LONG])
 function(kiln_add_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "GPU" "" "COMMAND;LABELS;ENVIRONMENT")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "GPU;LONG" "" "COMMAND;LABELS;ENVIRONMENT")
   add_test(NAME ${name} COMMAND ${arg_COMMAND} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(${name} PROPERTIES
     TIMEOUT 1200
     LABELS "${arg_LABELS}"
     ENVIRONMENT "NODEVICE_SELECT=1;${arg_ENVIRONMENT}")  # or a Mesa layer looks for a display and complains on stderr
   if(arg_GPU)
-    # A software adapter uses every core already: run such tests one after the other.
-    set_tests_properties(${name} PROPERTIES RESOURCE_LOCK gpu)
+    # A software adapter uses every core already: run such tests one after the other. All others together take less time
+    # than these, so that one of these always comes first, and then the longest of the others.
+    set_tests_properties(${name} PROPERTIES RESOURCE_LOCK gpu COST 2)
+  elseif(arg_LONG)
+    set_tests_properties(${name} PROPERTIES COST 1)
   endif()
 endfunction()
 

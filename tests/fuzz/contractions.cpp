@@ -32,9 +32,9 @@ std::vector<AnyTensor> run_reduction(Reduce f, const Step& s, std::span<const An
   return one(f(in[0], {axes[0], axes[1], axes[2]}, keep));
 }
 
-using Line = std::function<Id(Scalars&, DType, const std::vector<Id>&)>;
+using ReduceLine = std::function<Id(Scalars&, DType, const std::vector<Id>&)>;
 
-Operation reduction(std::string name, int set, bool needs_elements, Reduce f, Line line) {
+Operation reduction(std::string name, int set, bool needs_elements, Reduce f, ReduceLine line) {
   return {.name = std::move(name),
           .weight = 12,
           .draw = [=](Draw& d, Step& s) { return draw_reduction(d, s, set, needs_elements); },
