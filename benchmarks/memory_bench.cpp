@@ -56,6 +56,31 @@ void gather_elements(benchmark::State& state) {
   const AnyTensor index = cast(random_uniform({n}, 2, all, device_for(Mode::lazy)), DType::i32);
   measure(state, 12, [&](const AnyTensor& x) { return gather(reshape(x, {n}), 0, index); });
 }
+/// As many values are added to random elements, of which there are `one_of` times fewer.
+void scatter_to(benchmark::State& state, std::int64_t one_of) {
+  const std::int64_t n = state.range(0) * 1024;
+  const std::int64_t places = n / one_of;
+  const Interval all{0, static_cast<double>(places)};
+  const Device device = device_for(Mode::lazy);
+  const AnyTensor index = cast(random_uniform({n}, 2, all, device), DType::i32);
+  const AnyTensor from = zeros({places}, device) + 0;
+  measure(state, 12,
+          [&](const AnyTensor& x) { return scatter_add(from, 0, index, reshape(x, {n})); });
+}
+void scatter_add_elements(benchmark::State& state) { scatter_to(state, 1); }
+void scatter_add_often(benchmark::State& state) { scatter_to(state, 1024); }
+/// The gradient of a gather of rows: each number names a random row.
+void gather_rows_gradient(benchmark::State& state) {
+  const std::int64_t rows = state.range(0);
+  const Interval all{0, static_cast<double>(rows)};
+  const AnyTensor picks =
+      cast(random_uniform({rows, 1}, 2, all, device_for(Mode::lazy)), DType::i32);
+  measure(state, 12, [&](const AnyTensor& x) {
+    const AnyTensor t = x.to(x.device().autodiff()).require_grad();
+    const AnyTensor y = gather(t, 0, broadcast_to(picks, x.shape()));
+    return vjp({&y, 1}, {&x, 1}).of(t);
+  });
+}
 void concat_columns(benchmark::State& state) {
   measure(state, 8,
           [](const AnyTensor& x) { return concat({slice(x, 1, 0, 512), slice(x, 1, 512)}, 1); });
@@ -73,6 +98,9 @@ void slice_gradient(benchmark::State& state) {
 BENCHMARK(random_normal_made)->Arg(1024)->Arg(65536)->UseRealTime();
 BENCHMARK(random_uniform_made)->Arg(1024)->Arg(65536)->UseRealTime();
 BENCHMARK(gather_elements)->Arg(1024)->Arg(4096)->UseRealTime();
+BENCHMARK(scatter_add_elements)->Arg(1024)->Arg(4096)->UseRealTime();
+BENCHMARK(scatter_add_often)->Arg(1024)->Arg(4096)->UseRealTime();
+BENCHMARK(gather_rows_gradient)->Arg(1024)->Arg(4096)->UseRealTime();
 BENCHMARK(concat_columns)->Arg(1024)->Arg(65536)->UseRealTime();
 BENCHMARK(slice_gradient)->Arg(1024)->Arg(65536)->UseRealTime();
 BENCHMARK(elementwise_gelu)->Arg(1024)->Arg(16384)->Arg(65536)->UseRealTime();

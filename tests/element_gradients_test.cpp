@@ -66,6 +66,16 @@ struct WithTransposed {
 };
 static_assert(Extension<WithTransposed>);
 
+/// A number from the ends of a line.
+struct Ends {
+  static constexpr std::string_view name = "ends";
+  static constexpr std::array inputs = {"x"};
+  using layers = Layers<Default<Autodiff>, Cube, Fusion>;
+  static TensorSpec output(const TensorSpec& x) { return {{}, x.dtype}; }
+  static Expr element(const At&, const Elements& x) { return x(0) * x(x.size(0) - 1); }
+};
+static_assert(Extension<Ends>);
+
 struct DerivedFlip {
   static constexpr std::string_view name = "derived_flip";
   static constexpr std::array inputs = {"x"};
@@ -100,17 +110,97 @@ TEST(ElementGradients, GradientsFollowFromTheRule) {
   test::expect_gradients("outer", [](In t) { return exp(apply(Outer{}, t[0], t[1], t[2])); },
                          {wave({3}, 7), wave({4}, 8), wave({}, 9)});
   test::expect_gradients("strided", [](In t) { return apply(Strided{}, t[0]); }, {wave({3, 7}, 7)});
+  test::expect_gradients("ends", [](In t) { return exp(apply(Ends{}, t[0])); }, {wave({5}, 7)});
   test::expect_gradients("with_transposed", [](In t) { return apply(WithTransposed{}, t[0]); },
                          {square});
 }
 
-TEST(ElementGradients, AGradientThatCannotBeDerivedIsRefused) {
-  const AnyTensor x = make<float>({1, 2}, {2}, test::device().autodiff()).require_grad();
-  EXPECT_THAT(message_of<UnsupportedError>([&] { (void)apply(Repeated{}, x); }),
-              HasSubstr("repeated: rule 'element' reads x at coordinates from which those of the "
-                        "result do not follow, so its gradient is not derived; add a rule "
-                        "'backward'"));
-  EXPECT_THAT(values(apply(Repeated{}, x.detach())), ElementsAre(1, 1, 2, 2));
+/// x(index(i), j) / (1 + j): rows of x by number.
+struct Rows {
+  static constexpr std::string_view name = "rows";
+  static constexpr std::array inputs = {"x", "index"};
+  using layers = Layers<Default<Autodiff>, Cube, Fusion>;
+  static TensorSpec output(const TensorSpec& x, const TensorSpec& index) {
+    return {{index.shape[0], x.shape[1]}, x.dtype};
+  }
+  static Expr element(const At& at, const Elements& x, const Elements& index) {
+    const Expr j = cast(1 + at[1], DType::f32);
+    return cast(cast(x(index(at[0]), at[1]).or_else(7), DType::f32) / j, x.dtype());
+  }
+};
+static_assert(Extension<Rows>);
+
+/// Two reads of one operand without a way back, one of them squared.
+struct Folded {
+  static constexpr std::string_view name = "folded";
+  static constexpr std::array inputs = {"x", "y"};
+  using layers = Layers<Default<Autodiff>, Cube, Fusion>;
+  Param by;
+  static TensorSpec output(const TensorSpec& x, const TensorSpec&) {
+    return {{3 * x.shape[0]}, x.dtype};
+  }
+  Expr element(const At& at, const Elements& x, const Elements& y) const {
+    const Expr low = x(mod(at[0], x.size(0)));
+    return low * low * y(at[0]) + x(floor_div(at[0], 3) - 1).or_else(2) * by;
+  }
+};
+static_assert(Extension<Folded>);
+
+/// It needs the number of the element that it makes.
+struct Numbered {
+  static constexpr std::string_view name = "numbered";
+  static constexpr std::array inputs = {"x"};
+  using layers = Layers<Default<Autodiff>, Cube, Fusion>;
+  static TensorSpec output(const TensorSpec& x) { return x; }
+  static Expr element(const At& at, const Elements& x) {
+    return x(at[1], at[0]) * cast(at.position(), DType::f32);
+  }
+};
+static_assert(Extension<Numbered>);
+
+struct DerivedIm2col {
+  static constexpr std::string_view name = "derived_im2col";
+  static constexpr std::array inputs = {"x"};
+  using layers = Layers<Default<Autodiff>, Cube, Fusion>;
+  Im2col how;
+  TensorSpec output(const TensorSpec& x) const { return how.output(x); }
+  Expr element(const At& at, const Elements& x) const { return how.element(at, x); }
+};
+static_assert(Extension<DerivedIm2col>);
+
+TEST(ElementGradients, ReadsWithoutAWayBackAreScattered) {
+  const Device device = test::device().autodiff();
+  const auto wave = [&](const Shape& shape, int seed) {
+    return make_wave(shape, seed, DType::f32, device);
+  };
+  test::expect_gradients("repeated", [](In t) { return exp(apply(Repeated{}, t[0])); },
+                         {wave({5}, 1)});
+  const AnyTensor index = make<std::int32_t>({2, 0, 2, -1, 3, 2}, {6}, device);
+  test::expect_gradients("rows", [&](In t) { return exp(apply(Rows{}, t[0], index)); },
+                         {wave({3, 4}, 2)});
+  test::expect_gradients("folded", [](In t) { return apply(Folded{{0.5}}, t[0], t[1]); },
+                         {wave({4}, 3), wave({12}, 4)});
+  test::expect_gradients("numbered", [](In t) { return apply(Numbered{}, t[0]); },
+                         {wave({4, 4}, 5)});
+  test::expect_gradients("im2col", [](In t) { return exp(apply(DerivedIm2col{{3, 1}}, t[0])); },
+                         {wave({2, 3, 4}, 6)});
+}
+
+TEST(ElementGradients, WhatIsScatteredKeepsTheDTypeAndHasOneResult) {
+  const Device device = test::device().autodiff();
+  const AnyTensor x = make_wave({3, 4}, 1, DType::f16, device).require_grad();
+  const AnyTensor index = make<std::int32_t>({2, 0, 2, 2, 1, -5, 3}, {7}, device);
+  const AnyTensor seed = make_wave({7, 4}, 2, DType::f16, device);
+  const auto gradient = [&] {
+    const AnyTensor y = apply(Rows{}, x, index);
+    return vjp({&y, 1}, {&seed, 1}).of(x);
+  };
+  const AnyTensor g = gradient();
+  EXPECT_EQ(g.spec(), x.spec());
+  EXPECT_EQ(values(g), values(gradient()));
+  const std::vector<float> s = values(seed);
+  EXPECT_NEAR(values(g)[5], s[17] / 2, 1e-3);
+  EXPECT_NEAR(values(g)[9], (s[1] + s[9] + s[13]) / 2, 2e-3);
 }
 
 TEST(ElementGradients, GradientsOfNothingAreZeros) {

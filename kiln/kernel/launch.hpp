@@ -111,8 +111,9 @@ struct Epilogue {
 template <class F>
 Epilogue epilogue(F f, std::vector<std::string> inputs);
 
-/// Whether a kernel only writes its output, or also reads it.
-enum class OutputAccess : std::uint8_t { write, read_write };
+/// Whether a kernel only writes its output, or also reads it. With `atomic` it does so through
+/// WGSL's atomic functions alone: outputs are i32 or u32, arrays of atomics, and have no store.
+enum class OutputAccess : std::uint8_t { write, read_write, atomic };
 
 namespace webgpu {
 

@@ -46,35 +46,100 @@ class Derivation {
       if (graph_.nodes()[i].op == Opcode::element) reads_.push_back(static_cast<std::int32_t>(i));
     }
     const BodyPtr slopes = adjoint(*without_reads());
-    for (int i = 0; i <= static_cast<int>(in_.size()); ++i) inputs_.push_back(composer_.input(i));
-    std::int32_t sum = -1;
+    std::vector<std::size_t> wanted;
     for (std::size_t r = 0; r < reads_.size(); ++r) {
       const bool flat = slopes->graph->node(slopes->roots[r]).op == Opcode::constant;
-      if (slot_of(reads_[r]) != operand_ || flat) continue;
-      const std::int32_t part = contribution(*slopes, r);
-      sum = sum < 0 ? part : make(Opcode::add, sum, part);
+      if (slot_of(reads_[r]) == operand_ && !flat) wanted.push_back(r);
     }
-    if (sum < 0) return {{}, shape_};
-    Shape over;
-    for (const int axis : summed_) over.push_back(out_.shape[axis]);
-    for (const std::int64_t size : shape_) over.push_back(size);
-    const int count = params_ + static_cast<int>(numbers_.size());
-    BodyPtr body = composer_.finish(static_cast<int>(inputs_.size()), count, std::array{sum});
-    if (body->position) {
-      throw UnsupportedError(
-          fmt::format("{}: the gradient of {} needs at.position() of the result, so it is not "
-                      "derived; add a rule 'backward', save and struct Saved",
-                      op_, name_));
+    if (wanted.empty()) return {{}, shape_, {}};
+    ElementGradient out = solved_all(*slopes, wanted);
+    if (out.made.body != nullptr && !out.made.body->position) return out;
+    // The result's places do not follow from the operand's, or the number of a result is needed.
+    out = {{}, shape_, {}};
+    require_places();
+    for (const std::size_t r : wanted) {
+      const std::int32_t places = place_node(r);
+      out.scattered.push_back({finished(places), {}});
+      start();
+      const std::int32_t value = slope(*slopes, r, {});
+      out.scattered.back().values = finished(
+          composer_.intern({.op = Opcode::cast, .args = {value, -1, -1}, .dtype = DType::f32}));
     }
-    return {{std::move(body), std::move(numbers_)}, over};
+    return out;
   }
 
  private:
-  [[noreturn]] void refuse() const {
-    throw UnsupportedError(fmt::format(
-        "{}: rule 'element' reads {} at coordinates from which those of the result do not follow, "
-        "so its gradient is not derived; add a rule 'backward', save and struct Saved",
-        op_, name_));
+  /// Begins another function of the operands and the incoming gradient.
+  void start() {
+    composer_ = {};
+    inputs_.clear();
+    numbers_ = forward_.numbers;
+    for (int i = 0; i <= static_cast<int>(in_.size()); ++i) inputs_.push_back(composer_.input(i));
+  }
+  ElementBody finished(std::int32_t root) {
+    const int count = params_ + static_cast<int>(numbers_.size());
+    BodyPtr body = composer_.finish(static_cast<int>(inputs_.size()), count, std::array{root});
+    return {std::move(body), std::move(numbers_)};
+  }
+
+  /// The gradient without scattering; a null body if a read has no way back.
+  ElementGradient solved_all(const Body& slopes, const std::vector<std::size_t>& wanted) {
+    start();
+    std::int32_t sum = -1;
+    for (const std::size_t r : wanted) {
+      const std::int32_t part = contribution(slopes, r);
+      if (!solvable_) return {{}, shape_, {}};
+      sum = sum < 0 ? part : make(Opcode::add, sum, part);
+    }
+    Shape over;
+    for (const int axis : summed_) over.push_back(out_.shape[axis]);
+    for (const std::int64_t size : shape_) over.push_back(size);
+    return {finished(sum), over, {}};
+  }
+
+  void require_places() const {
+    if (shape_.elements() <= std::int64_t{no_place}) return;
+    throw ShapeError(
+        fmt::format("{}: {} is {}; a gradient that is scattered to it counts up to {} elements",
+                    op_, name_, to_string(shape_), no_place));
+  }
+
+  /// The number of the element that read `r` reads; `no_place` outside of the operand.
+  std::int32_t place_node(std::size_t r) {
+    start();
+    std::int32_t inside = -1;
+    std::int32_t sum = natural(0);
+    std::int64_t step = shape_.elements();
+    int axis = 0;
+    for (std::int32_t index = graph_.node(reads_[r]).args[1]; index >= 0;
+         index = graph_.node(index).args[1], ++axis) {
+      const std::int32_t bounded = graph_.node(index).args[0];
+      const bool checked = graph_.node(bounded).op == Opcode::min;
+      const std::int32_t c = copied(checked ? graph_.node(bounded).args[0] : bounded);
+      step /= shape_[axis];
+      if (checked) {
+        const std::int32_t here = make(Opcode::logical_and, make(Opcode::less_equal, whole(0), c),
+                                       make(Opcode::less, c, number(shape_[axis])));
+        inside = inside < 0 ? here : make(Opcode::logical_and, inside, here);
+      }
+      if (shape_[axis] == 1) continue;
+      std::int32_t term = to_natural(c);
+      if (step != 1) term = make(Opcode::mul, term, to_natural(number(step)));
+      sum = make(Opcode::add, sum, term);
+    }
+    return inside < 0 ? sum : make(Opcode::select, inside, sum, natural(no_place));
+  }
+  std::int32_t natural(double value) {
+    return composer_.intern({.op = Opcode::constant, .value = value, .dtype = DType::u32});
+  }
+  std::int32_t to_natural(std::int32_t id) {
+    return composer_.intern({.op = Opcode::cast, .args = {id, -1, -1}, .dtype = DType::u32});
+  }
+
+  /// For a coordinate without a way back.
+  Affine no_way() const {
+    solvable_ = false;
+    return {};
   }
 
   [[nodiscard]] std::int32_t slot_of(std::int32_t read) const {
@@ -143,12 +208,12 @@ class Derivation {
         const std::int32_t scale = node.args[first ? 0 : 1];
         if (!is_number(scale) || value_of(scale).value_or(0) == 0 || x.scale >= 0 ||
             !x.terms.empty())
-          refuse();
+          return no_way();
         x.scale = scale;
         return x;
       }
       default:
-        refuse();
+        return no_way();
     }
   }
   static Affine negated(Affine x) {
@@ -157,7 +222,7 @@ class Derivation {
     return x;
   }
   [[nodiscard]] Affine joined(Affine x, const Affine& y) const {
-    if (x.axis >= 0 && y.axis >= 0) refuse();
+    if (x.axis >= 0 && y.axis >= 0) return no_way();
     if (y.axis >= 0) {
       x.axis = y.axis;
       x.sign = y.sign;
@@ -177,7 +242,7 @@ class Derivation {
     Affine x = parse(node.args[0]);
     const bool whole_turn = x.axis >= 0 && x.scale < 0 && out_.shape[x.axis] == shape_[j] &&
                             value_of(node.args[1]) == static_cast<double>(shape_[j]);
-    if (!whole_turn) refuse();
+    if (!whole_turn) return no_way();
     x.modulus = node.args[1];
     return x;
   }
@@ -201,18 +266,29 @@ class Derivation {
          index = graph_.node(index).args[1])
       coordinates.push_back(
           coordinate(graph_.node(index).args[0], static_cast<int>(coordinates.size())));
+    if (!solvable_) return -1;
     const std::vector<std::int32_t> place = place_of(coordinates);
+    if (!solvable_) return -1;
+    const std::int32_t found = slope(slopes, r, place);
+    if (inside_ < 0) return found;
+    const std::int32_t zero = composer_.intern({.op = Opcode::constant});
+    return make(Opcode::select, inside_, found, zero);
+  }
+
+  /// The slope of read `r` times the incoming gradient, at a place of the result; without one at
+  /// that which is computed.
+  std::int32_t slope(const Body& slopes, std::size_t r, const std::vector<std::int32_t>& place) {
     std::vector<std::int32_t> wanted = reads_;
     wanted.push_back(forward_.body->roots[0]);
     const BodyPtr all = make_body(graph_, forward_.body->inputs, forward_.body->params, wanted);
     auto values = composer_.copy(*all, std::span(inputs_).first(in_.size()), same_params(*all),
                                  {.coordinates = place, .element = {}});
-    values.push_back(gradient_at(place));
-    const auto found =
-        composer_.copy(slopes, values, same_params(slopes), {.coordinates = place, .element = {}});
-    if (inside_ < 0) return found[r];
-    const std::int32_t zero = composer_.intern({.op = Opcode::constant});
-    return make(Opcode::select, inside_, found[r], zero);
+    std::vector<std::int32_t> own_place = place;
+    for (int axis = static_cast<int>(place.size()); axis < out_.shape.rank(); ++axis)
+      own_place.push_back(own(axis));
+    values.push_back(gradient_at(own_place));
+    return composer_.copy(slopes, values, same_params(slopes),
+                          {.coordinates = place, .element = {}})[r];
   }
 
   std::int32_t gradient_at(const std::vector<std::int32_t>& place) {
@@ -229,12 +305,13 @@ class Derivation {
     std::vector<int> unused;
     for (int axis = 0; axis < out_.shape.rank(); ++axis) {
       const auto uses = std::ranges::count(coordinates, axis, &Affine::axis);
-      if (uses > 1) refuse();
+      if (uses > 1) solvable_ = false;
       if (uses == 0 && out_.shape[axis] != 1) unused.push_back(axis);
       if (uses == 0) place[static_cast<std::size_t>(axis)] = whole(0);
     }
     if (first_ && unused.size() + shape_.size() <= std::size_t{max_rank}) summed_ = unused;
-    if (unused != summed_) refuse();
+    if (unused != summed_) solvable_ = false;
+    if (!solvable_) return place;
     first_ = false;
     for (std::size_t i = 0; i < summed_.size(); ++i)
       place[at(summed_[i])] = own(static_cast<int>(i));
@@ -288,6 +365,7 @@ class Derivation {
   std::vector<std::int32_t> inputs_;
   std::vector<int> summed_;  ///< axes of the result
   bool first_ = true;
+  mutable bool solvable_ = true;  ///< every read so far has a way back
   std::int32_t inside_ = -1;
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "kiln/autodiff/gradients.hpp"
 #include "kiln/dispatch/kernel/languages.hpp"
@@ -10,6 +11,7 @@
 #include "kiln/fusion/stream.hpp"
 #include "kiln/scalar/infer.hpp"
 #include "kiln/support/error.hpp"
+#include "kiln/tensor/scatter.hpp"
 
 namespace kiln::detail {
 namespace {
@@ -97,8 +99,14 @@ std::shared_ptr<void> save_for_element(std::vector<ElementGradient> gradients,
                                        std::span<const AnyTensor> in) {
   auto saved = std::make_shared<ElementSaved>();
   for (std::size_t i = 0; i < in.size(); ++i) {
+    const auto uses = [&](const ElementBody& made) {
+      return made.body != nullptr && made.body->uses(0, static_cast<int>(i));
+    };
     const bool read = std::ranges::any_of(gradients, [&](const ElementGradient& gradient) {
-      return gradient.made.body != nullptr && gradient.made.body->uses(0, static_cast<int>(i));
+      return uses(gradient.made) ||
+             std::ranges::any_of(gradient.scattered, [&](const ElementScatter& part) {
+               return uses(part.places) || uses(part.values);
+             });
     });
     saved->in.push_back(saver.keep_if(read, in[i]));
   }
@@ -111,22 +119,33 @@ void backward_of_element(const Node& node, std::span<const AnyTensor> grads,
                          std::span<GradSlot> slots) {
   const auto& saved = *static_cast<const ElementSaved*>(node.saved.get());
   const AnyTensor& grad = grads[0];
+  const Device& device = *node.device;
   std::vector<Value> in;
   for (const Checkpoint& c : saved.in)
     in.push_back(c.kept() ? c.get().value() : grad.value());  // one that is not kept is not read
   in.push_back(grad.value());
   const std::string_view name = lasting_name(fmt::format("{}_backward", node.op));
+  const auto computed = [&](const ElementBody& made, const TensorSpec& spec) {
+    const ElementwiseCall call{made.body, saved.params, true, made.numbers};
+    return AnyTensor(record({name, call}, device, in, {&spec, 1}).front(), device);
+  };
   for (std::size_t i = 0; i < slots.size(); ++i) {
     if (!slots[i]) continue;
     const ElementGradient& gradient = saved.gradients[i];
-    const TensorSpec spec{gradient.shape, node.in[i].dtype};
-    const bool none = gradient.made.body == nullptr || grad.shape().elements() == 0;
-    const Value value = none ? full(*node.device, node.in[i], 0)
-                             : record({name, ElementwiseCall{gradient.made.body, saved.params, true,
-                                                             gradient.made.numbers}},
-                                      *node.device, in, {&spec, 1})
-                                   .front();
-    slots[i].set_reduced({value, *node.device});
+    const DType dtype = node.in[i].dtype;
+    const bool nothing = grad.shape().elements() == 0;
+    if (!nothing && gradient.made.body != nullptr) {
+      slots[i].set_reduced(computed(gradient.made, {gradient.shape, dtype}));
+    } else if (!nothing && !gradient.scattered.empty()) {
+      std::vector<Scattered> parts;
+      for (const ElementScatter& part : gradient.scattered) {
+        parts.push_back({computed(part.places, {grad.shape(), DType::u32}),
+                         computed(part.values, {grad.shape(), DType::f32})});
+      }
+      slots[i].set(scatter_sums(parts, {gradient.shape, dtype}));
+    } else {
+      slots[i].set({full(device, node.in[i], 0), device});
+    }
   }
 }
 

@@ -172,6 +172,15 @@ TEST(WgslKernelContract, ReadWriteAccessAllowsIt) {
   EXPECT_THAT(values(result), ElementsAre(11, 22, 33));
 }
 
+TEST(WgslKernelContract, AtomicResultsAreIntegers) {
+  const auto floats = [] {
+    (void)values(run(kernel("atomicAdd(&out[i], 1u);"),
+                     [](webgpu::Launch& l, const Operand&) { l.access = OutputAccess::atomic; }));
+  };
+  EXPECT_THAT(message_of<KernelError>(floats),
+              HasSubstr("output 'out' is f32; atomics are i32 or u32"));
+}
+
 TEST(WgslKernelContract, ZeroedOutputsAreZeroWhereNothingIsStored) {
   const std::string text = kernel("if (i == 1u) { store_out(i, x[i]); }");
   const dispatch::PoisonOutputs poison;

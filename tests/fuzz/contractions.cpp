@@ -238,6 +238,42 @@ std::vector<Array> model_gather(Model& m, const Step& s) {
   return {out};
 }
 
+bool draw_scatter_add(Draw& d, Step& s) {
+  if (!draw_gather(d, s)) return false;
+  const TensorSpec x = d.at(s.in[0]).spec;
+  const int device = d.at(s.in[0]).device;
+  const Shape shape = d.at(s.in[1]).spec.shape;
+  const int known = d.pick(
+      [&](const Array& a) { return a.spec == TensorSpec{shape, x.dtype} && a.device == device; });
+  s.in.push_back(known >= 0 && d.chance(70) ? known : d.input(shape, x.dtype, device));
+  return true;
+}
+
+std::vector<Array> model_scatter_add(Model& m, const Step& s) {
+  const Array& x = m.at(s.in[0]);
+  const Array& index = m.at(s.in[1]);
+  const Array& values = m.at(s.in[2]);
+  Scalars& t = m.scalars();
+  const auto axis = static_cast<int>(s.ints[0]);
+  std::vector<std::vector<Id>> added(x.ids.size());
+  std::size_t flat = 0;
+  for_each_index(index.spec.shape, [&](auto where) {
+    const double chosen = t.value(index.ids[flat]);
+    const Id value = values.ids[flat++];
+    if (chosen < 0 || chosen >= static_cast<double>(x.spec.shape[axis])) return;
+    where[at(axis)] = static_cast<std::int64_t>(chosen);
+    std::int64_t to = 0;
+    for (int i = 0; i < x.spec.shape.rank(); ++i) to = to * x.spec.shape[i] + where[at(i)];
+    added[at(to)].push_back(value);
+  });
+  Array out{.spec = x.spec};
+  const DType d = x.spec.dtype;
+  for (std::size_t i = 0; i < x.ids.size(); ++i)
+    out.ids.push_back(added[i].empty() ? x.ids[i]
+                                       : t.make(Fn::add, d, x.ids[i], t.sum(d, added[i])));
+  return {out};
+}
+
 bool draw_layer_norm(Draw& d, Step& s) {
   if (!draw_one(floats, 1)(d, s)) return false;
   const Array x = d.at(s.in[0]);
@@ -367,6 +403,10 @@ void add_contractions(std::vector<Operation>& to) {
   to.push_back({"gather", 12, draw_gather, model_gather, [](Run&, const Step& s, auto in) {
                   return one(gather(in[0], static_cast<int>(s.ints[0]), in[1]));
                 }});
+  to.push_back(
+      {"scatter_add", 12, draw_scatter_add, model_scatter_add, [](Run&, const Step& s, auto in) {
+         return one(scatter_add(in[0], static_cast<int>(s.ints[0]), in[1], in[2]));
+       }});
   to.push_back({"layer_norm", 6, draw_layer_norm, model_layer_norm,
                 [](Run&, const Step&, auto in) { return one(layer_norm(in[0], in[1], in[2])); }});
   to.push_back({"cross_entropy", 6, draw_cross_entropy, model_cross_entropy,

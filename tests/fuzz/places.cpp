@@ -148,7 +148,7 @@ std::vector<Array> model_moved(Model& m, const Step& s) {
 struct Taken {
   static constexpr std::string_view name = "fuzz_taken";
   static constexpr std::array inputs = {"x", "where"};
-  using layers = Layers<Cube, Fusion>;
+  using layers = Layers<Default<Autodiff>, Cube, Fusion>;
 
   static TensorSpec output(const TensorSpec& x, const TensorSpec& where) {
     TensorSpec out = x;
@@ -162,13 +162,14 @@ struct Taken {
 static_assert(Extension<Taken>);
 
 bool draw_taken(Draw& d, Step& s) {
-  if (!draw_one(integers | booleans, 1)(d, s)) return false;  // no float: it has no gradient
+  if (!draw_one(all_dtypes, 1)(d, s)) return false;
   const Array& x = d.at(s.in[0]);
   const int where = d.pick([&](const Array& a) {
     return a.spec.dtype == DType::i32 && a.spec.shape.rank() == 1 && a.device == x.device;
   });
   const int device = x.device;
-  s.in.push_back(where >= 0 && d.chance(60)
+  // Which element a float's gradient goes to must be known.
+  s.in.push_back(where >= 0 && d.chance(60) && !is_float(x.spec.dtype)
                      ? where
                      : d.input(Shape{d.one_of({1, 3, 4, 5})}, DType::i32, device, -1, 5));
   return Taken::output(d.at(s.in[0]).spec, d.at(s.in[1]).spec).shape.elements() <= most_elements;
@@ -247,13 +248,9 @@ std::vector<Array> model_blurred(Model& m, const Step& s) {
 void add_places(std::vector<Operation>& to) {
   to.push_back({"moved", 24, draw_moved, model_moved,
                 [](Run&, const Step& s, auto in) { return one(apply(moved(s), in[0])); }});
-  to.push_back(
-      {"derived_moved", 14,
-       [](Draw& d, Step& s) {
-         return draw_moved(d, s) && static_cast<From>(s.ints[0]) != From::spread;
-       },
-       model_moved,
-       [](Run&, const Step& s, auto in) { return one(apply(DerivedMoved{moved(s)}, in[0])); }});
+  to.push_back({"derived_moved", 14, draw_moved, model_moved, [](Run&, const Step& s, auto in) {
+                  return one(apply(DerivedMoved{moved(s)}, in[0]));
+                }});
   to.push_back({"derived_blurred", 8, draw_one(numbers, 1), model_blurred,
                 [](Run&, const Step&, auto in) { return one(apply(DerivedBlurred{}, in[0])); }});
   to.push_back({"taken", 10, draw_taken, model_taken,

@@ -160,7 +160,11 @@ std::vector<Family> families() {
       {"Gather",
        "kiln/ops/gather/gather.hpp",
        {{"gather(x, axis, index)",
-         [](In a) { return gather(a.x, 1, unsqueeze(labels(a.device), 1)); }}}},
+         [](In a) { return gather(a.x, 1, unsqueeze(labels(a.device), 1)); }},
+        {"scatter_add(x, axis, index, values)",
+         [](In a) {
+           return scatter_add(a.x, 1, unsqueeze(labels(a.device), 1), slice(a.y, 1, 0, 1));
+         }}}},
       {"Softmax",
        "kiln/ops/softmax/softmax.hpp",
        {{"softmax(x, axis)", [](In a) { return softmax(a.x); }},

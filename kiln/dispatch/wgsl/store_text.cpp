@@ -231,10 +231,11 @@ std::string element_of(const StoredArray& array, std::string_view index) {
 std::string declare_array(KernelId& id, std::uint32_t group, std::uint32_t binding, Access access,
                           const StoredArray& array) {
   id.bindings.push_back({group, binding, access});
-  const std::string_view type = wgsl_storage_type(array.dtype);
+  std::string type(wgsl_storage_type(array.dtype));
+  if (array.vec4) type = fmt::format("vec4<{}>", type);
+  if (array.atomic) type = fmt::format("atomic<{}>", type);
   return fmt::format("@group({}) @binding({}) var<storage, {}> {}: array<{}>;\n", group, binding,
-                     access == Access::read ? "read" : "read_write", array.name,
-                     array.vec4 ? fmt::format("vec4<{}>", type) : std::string(type));
+                     access == Access::read ? "read" : "read_write", array.name, type);
 }
 
 std::string enable_f16(std::string_view declarations) {

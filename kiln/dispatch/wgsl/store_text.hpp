@@ -17,7 +17,8 @@ namespace kiln::dispatch::wgsl {
 struct StoredArray {
   std::string name;
   DType dtype = DType::f32;
-  bool vec4 = false;  ///< its elements are vec4 of `dtype`
+  bool vec4 = false;    ///< its elements are vec4 of `dtype`
+  bool atomic = false;  ///< its elements are atomics of `dtype`
 };
 
 /// The element with the number `index`, an expression, in the array.

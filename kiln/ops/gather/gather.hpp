@@ -15,4 +15,22 @@ namespace kiln {
 /// Throws ShapeError or DTypeError.
 AnyTensor gather(const AnyTensor& x, Integer axis, const AnyTensor& index);
 
+/// `x` with values added where gather would pick: out[..., index[..., i, ...], ...] +=
+/// values[..., i, ...] for all i. `index` is as for gather. `values` has its shape, and x's dtype:
+/// f32, f16, i32 or u32. Values whose index is outside of x are left out.
+///
+///     const AnyTensor index = tensor({1, 0, 1}, {3}, device);
+///     scatter_add(zeros({2}, device), 0, index, tensor({1.0, 2.0, 3.0}, device));   // [2, 4]
+///
+/// The result never depends on the order of the additions, and is the same on every runtime. The
+/// values of an element are summed first. Integers wrap around. Floats are rounded to multiples of
+/// N 2^-61 times the largest value of the element, where N is the number of all values, up to the
+/// next power of two; then they are summed exactly, and the sum is rounded once. A NaN, or
+/// infinities of both signs, give NaN.
+///
+/// Differentiable in x and values; the gradient of values is 0 where the index is outside. Throws
+/// ShapeError or DTypeError.
+AnyTensor scatter_add(const AnyTensor& x, Integer axis, const AnyTensor& index,
+                      const AnyTensor& values);
+
 }  // namespace kiln

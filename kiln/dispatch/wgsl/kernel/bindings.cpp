@@ -85,6 +85,8 @@ class Renderer {
 
   DType elem() const { return in_.empty() ? out_[0].dtype : in_[0].dtype; }
 
+  static bool is_atomic(DType dtype) { return dtype == DType::i32 || dtype == DType::u32; }
+
   bool in_vec4(std::string_view name) const {
     return wants_vec4(launch_, name) || store_.reads_in_vec4(name);
   }
@@ -92,7 +94,7 @@ class Renderer {
   /// How the kernel stores that output.
   StoreCall call_of(const Operand& t) const {
     const std::string name = fmt::format("store_{}", t.name);
-    const bool open = launch_.access == OutputAccess::read_write;
+    const bool open = launch_.access != OutputAccess::write;
     const bool vec4 = wants_vec4(launch_, t.name);
     return {name,
             {open ? std::string(t.name) : fmt::format("kiln_{}", t.name), t.dtype, vec4},
@@ -110,6 +112,10 @@ class Renderer {
           launch_.access == OutputAccess::write) {
         fail(fmt::format("output '{}' is never stored; call {}(index, value)", t.name, store));
       }
+    }
+    for (const Operand& t : out_) {
+      if (launch_.access != OutputAccess::atomic || is_atomic(t.dtype)) continue;
+      fail(fmt::format("output '{}' is {}; atomics are i32 or u32", t.name, to_string(t.dtype)));
     }
     for (const std::string& name : launch_.vec4) {
       const auto named = [&](const Operand& t) { return t.name == name; };
@@ -259,6 +265,13 @@ class Renderer {
   std::string outputs() {
     std::string text;
     std::uint32_t binding = 0;
+    if (launch_.access == OutputAccess::atomic) {
+      for (const Operand& t : out_)
+        text += declare_array(
+            result_.id, 1, binding++, Access::read_write,
+            {.name = std::string(t.name), .dtype = t.dtype, .vec4 = false, .atomic = true});
+      return text;
+    }
     const auto add = [&](const Store& store) {
       text += store.declare_results(result_.id, 1, binding);
       text += store.functions(result_.store_types, helpers_);

@@ -66,7 +66,7 @@ void check_names(const OpTable& table, const webgpu::Launch& launch, std::span<c
   if (launch.store) {
     for (const std::string& name : launch.store->inputs) in_store("input", name);
   }
-  if (launch.access == OutputAccess::read_write) {
+  if (launch.access != OutputAccess::write) {
     for (const Operand& t : out) in_store("output", t.name);
   }
   for (const LaunchParam& p : launch.params) {

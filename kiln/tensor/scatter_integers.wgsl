@@ -1,0 +1,11 @@
+// One thread takes one value.
+{{ bindings }}
+
+@compute @workgroup_size({{ workgroup_size_x }})
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
+        @builtin(local_invocation_id) local: vec3<u32>) {
+  let i = kiln_workgroup(group, groups).x * {{ workgroup_size_x }}u + local.x;
+  if (i >= params.count) { return; }
+  let place = load_places(i);
+  if (place < params.size) { atomicAdd(&out[place], load_values(i)); }
+}
