@@ -298,6 +298,9 @@ void rows_of_1024(benchmark::State& state, Mode mode, AnyTensor (*f)(const AnyTe
 void rows_of_8192(benchmark::State& state, Mode mode, AnyTensor (*f)(const AnyTensor&)) {
   rows_of(state, mode, state.range(0), 8192, f);
 }
+void rows_of_131072(benchmark::State& state, Mode mode, AnyTensor (*f)(const AnyTensor&)) {
+  rows_of(state, mode, state.range(0), 131072, f);
+}
 /// Along the outer axis of [1024, n].
 void columns_of_1024(benchmark::State& state, Mode mode, AnyTensor (*f)(const AnyTensor&)) {
   rows_of(state, mode, 1024, state.range(0), f);
@@ -329,6 +332,7 @@ BENCHMARK_CAPTURE(rows_of_1024, softmax_columns_lazy, Mode::lazy, softmax_column
     ->Apply(row_counts);
 BENCHMARK_CAPTURE(columns_of_1024, softmax_lazy, Mode::lazy, softmax_columns)->Apply(row_counts);
 BENCHMARK_CAPTURE(rows_of_8192, softmax_lazy, Mode::lazy, softmax_rows)->Arg(8192)->UseRealTime();
+BENCHMARK_CAPTURE(rows_of_131072, softmax_lazy, Mode::lazy, softmax_rows)->Arg(512)->UseRealTime();
 BENCHMARK(cross_entropy_gradient)->Apply(row_counts);
 
 /// A network 64-256-256-10 in plain operations, and a batch of 128 that it learns by heart.

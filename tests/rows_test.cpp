@@ -115,11 +115,10 @@ TEST(Rows, WhatAReductionUsedIsUsedAgain) {
 }
 
 TEST(Rows, OfEveryLength) {
-  for (const std::int64_t n : {2, 3, 4, 5, 31, 32, 100, 128, 1000, 1001, 1024, 2052, 4097, 8192}) {
-    const AnyTensor x = make_wave({5, n});
-    expect_same(normalized, x);
-    expect_same([](const AnyTensor& t) { return softmax(t, 1); }, x);
-  }
+  for (const std::int64_t n : {2, 3, 5, 31, 1001, 2052, 8192})
+    expect_same(normalized, make_wave({5, n}));
+  for (const std::int64_t n : {4, 32, 100, 1024, 4097})
+    expect_same([](const AnyTensor& t) { return softmax(t, 1); }, make_wave({5, n}));
   for (const std::int64_t n : {2, 3, 8, 255}) {  // several rows in a workgroup, or in a tile
     expect_same(normalized, make_wave({3000, n}));
     expect_same([](const AnyTensor& t) { return softmax(t, 1); }, make_wave({3000, n}));
@@ -134,19 +133,32 @@ TEST(Rows, EmptyAndOfOneElement) {
   EXPECT_TRUE(values(softmax(make_wave({0, 4}).to(lazy()), 1)).empty());
 }
 
-TEST(Rows, FewLongRowsStayApart) {
-  const auto along_all = [](const AnyTensor& x) { return softmax(x, 0); };
-  expect_same(normalized, make_wave({2, 40000}));
-  expect_same(along_all, make_wave({70000}));
-  EXPECT_GT(launches(normalized, make_wave({2, 40000})), 1U);
-  EXPECT_GT(launches(along_all, make_wave({70000})), 1U);
+/// On webgpu they are not kept: each stage walks them again.
+TEST(Rows, OfAnyLength) {
+  const auto soft = [](const AnyTensor& x) { return softmax(x, 1); };
+  expect_same(normalized, make_wave({2, 40001}));
+  expect_same(soft, make_wave({2, 65536}));
+  EXPECT_EQ(launches(soft, make_wave({2, 40001})), on_host() ? 3U : 1U);
+  const auto weighed = [](const AnyTensor& x) {
+    return layer_norm(x, full({x.dim(1)}, 1.5, x.device()), full({x.dim(1)}, 0.5, x.device()));
+  };
+  expect_same(weighed, make_wave({3, 50000}), 1e-5F);
+  const AnyTensor i = cast(make_wave({2, 70001}) * 100, DType::i32);
+  expect_same([](const AnyTensor& x) { return x - min(x, 1, true) + max(x, 1, true); }, i);
+  expect_same([](const AnyTensor& x) { return softmax(x, 0); }, make_wave({70000}));
+  // A norm walks its row twice, which no loop does.
+  const auto unit = [](const AnyTensor& x) { return x / apply(RowNorm{}, x); };
+  expect_same(unit, make_wave({2, 40000}));
+  const AnyTensor many = make_wave({16, 33000});
+  expect_same(normalized, many);
+  expect_same(soft, many, 1e-5F);
+  if (on_host()) expect_one_launch(normalized, many);
 }
 
-TEST(Rows, ManyLongRowsAreOneLaunchOnTheHost) {
-  const AnyTensor x = make_wave({16, 33000});
+TEST(Rows, FewOfManyElementsStayApart) {
+  const AnyTensor x = make_wave({8, 1 << 18});
   expect_same(normalized, x);
-  expect_same([](const AnyTensor& t) { return softmax(t, 1); }, x, 1e-5F);
-  if (on_host()) expect_one_launch(normalized, x);
+  EXPECT_GT(launches(normalized, x), 1U);
 }
 
 TEST(Rows, AlongOtherAxes) {
@@ -155,11 +167,11 @@ TEST(Rows, AlongOtherAxes) {
     expect_same([&](const AnyTensor& x) { return x - mean(x, {axis}, true); },
                 make_wave({6, 20, 12}));
   }
-  for (const std::int64_t n : {3, 100, 1024, 2048, 2049})
+  for (const std::int64_t n : {3, 100, 2049})
     expect_same([](const AnyTensor& x) { return softmax(x, 0); }, make_wave({n, 37}));
   const auto columns = [](const AnyTensor& x) { return softmax(x, 0); };
   const auto middle = [](const AnyTensor& x) { return softmax(x, 1); };
-  EXPECT_EQ(launches(columns, make_wave({1000, 40})), on_host() ? 3U : 1U);
+  EXPECT_EQ(launches(columns, make_wave({1024, 40})), on_host() ? 3U : 1U);
   EXPECT_EQ(launches(middle, make_wave({6, 20, 12})), on_host() ? 3U : 1U);
   expect_same([](const AnyTensor& x) { return x - mean(x, {1, 2}, true); }, make_wave({6, 20, 12}));
   expect_same([](const AnyTensor& x) { return x - mean(x, {0, 2}, true); }, make_wave({6, 20, 12}));

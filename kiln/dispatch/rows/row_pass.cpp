@@ -15,6 +15,7 @@ constexpr std::uint32_t most_values_in_software = 32;
 constexpr std::uint32_t most_expressions = 4096;  // that compilers get, of all steps together
 constexpr std::uint32_t most_lanes = 256;
 constexpr std::uint32_t usual_workgroup = 64;
+constexpr std::uint32_t most_steps_of_round = 4;  // 1 where texts take long to compile
 constexpr std::uint32_t adjacent_workgroup = 512;
 constexpr std::uint32_t most_adjacent_rows = 32;
 constexpr std::uint32_t least_adjacent_rows = 16;  // fewer waste most of each access to memory
@@ -92,6 +93,19 @@ bool choose_team(RowPass& pass, const Limits& limits) {
   return true;
 }
 
+/// Many threads for a row that none of them keeps. False if that is not possible either.
+bool choose_loop(RowPass& pass, const Limits& limits) {
+  const auto is_norm = [](const Fold& fold) { return fold.combine == Combine::norm; };
+  if (pass.adjacent || std::ranges::any_of(pass.call.folds, is_norm)) return false;
+  pass.looped = true;
+  pass.lanes = std::min(most_lanes, limits.workgroup_invocations);
+  pass.steps =
+      std::min(steps_that_fit(pass, limits), limits.software_adapter ? 1U : most_steps_of_round);
+  if (pass.steps == 0) return false;
+  const std::int64_t round = std::int64_t{pass.lanes} * pass.steps * pass.width;
+  return limits.loop_rounds == 0 || ceil_div(pass.count(), round) <= limits.loop_rounds;
+}
+
 }  // namespace
 
 std::optional<RowPass> row_pass(const RowsCall& call, std::span<const RawTensor> inputs,
@@ -119,8 +133,11 @@ std::optional<RowPass> row_pass(const RowsCall& call, std::span<const RawTensor>
   std::vector<DType> dtypes;
   for (const RawTensor& t : inputs) dtypes.push_back(t.dtype);
   for (const Fold& fold : call.folds) dtypes.push_back(fold.value);
-  pass.stages = RowStages(call, wide, infer(call.op, *call.body, dtypes, DType::f32));
-  if (!choose_team(pass, limits)) return std::nullopt;
+  const BodyTypes types = infer(call.op, *call.body, dtypes, DType::f32);
+  pass.stages = RowStages(call, wide, types);
+  if (choose_team(pass, limits)) return pass;
+  pass.stages = RowStages(call, wide, types, false);
+  if (!choose_loop(pass, limits)) return std::nullopt;
   return pass;
 }
 

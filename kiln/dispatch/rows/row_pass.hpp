@@ -30,14 +30,16 @@ struct RowPass {
   /// Whether adjacent threads work on adjacent rows, because those lie closer together than the
   /// elements of a row.
   bool adjacent = false;
+  /// Whether rows are too long to be kept: each stage walks the row again, in rounds of `steps`.
+  bool looped = false;
 
   [[nodiscard]] std::int64_t count() const { return reduced.count(); }
   [[nodiscard]] std::uint32_t workgroup() const { return lanes * rows; }
 };
 
 /// The launch. Nothing if the rows are of several axes whose coordinates the body knows, do not lie
-/// along one axis, or do not fit in registers, or are so few that one workgroup for each would
-/// leave the adapter idle.
+/// along one axis, are too long, or are so few that one workgroup for each would leave the adapter
+/// idle.
 std::optional<RowPass> row_pass(const RowsCall& call, std::span<const RawTensor> inputs,
                                 const Limits& limits);
 

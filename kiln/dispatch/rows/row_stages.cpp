@@ -11,7 +11,8 @@ std::size_t at(std::int32_t id) { return static_cast<std::size_t>(id); }
 
 }  // namespace
 
-RowStages::RowStages(const RowsCall& call, std::span<const char> wide, const BodyTypes& types) {
+RowStages::RowStages(const RowsCall& call, std::span<const char> wide, const BodyTypes& types,
+                     bool keeps) {
   const ExprGraph& graph = *call.body->graph;
   const auto differs = [&](std::int32_t id) { return per_element[at(id)] != 0; };
   for (const ExprGraph::Node& node : graph.nodes()) {
@@ -22,13 +23,14 @@ RowStages::RowStages(const RowsCall& call, std::span<const char> wide, const Bod
   }
   first_.assign(graph.nodes().size(), -1);
   const std::span<const std::int32_t> roots = call.body->roots;
-  for (std::size_t f = 0; f < call.folds.size(); ++f) add_stage(graph, roots.subspan(f, 1), types);
-  add_stage(graph, roots.subspan(call.folds.size()), types);
+  for (std::size_t f = 0; f < call.folds.size(); ++f)
+    add_stage(graph, roots.subspan(f, 1), types, keeps);
+  add_stage(graph, roots.subspan(call.folds.size()), types, keeps);
   count_kept();
 }
 
 void RowStages::add_stage(const ExprGraph& graph, std::span<const std::int32_t> roots,
-                          const BodyTypes& types) {
+                          const BodyTypes& types, bool keeps) {
   const auto number = static_cast<std::int32_t>(stages.size());
   Stage stage;
   stage.roots.assign(roots.begin(), roots.end());
@@ -37,12 +39,12 @@ void RowStages::add_stage(const ExprGraph& graph, std::span<const std::int32_t> 
   for (std::size_t n = needed.size(); n-- > 0;) {
     const auto id = static_cast<std::int32_t>(n);
     if (needed[n] == 0) continue;
-    if (first_[n] >= 0 && types.nodes[n]) {
+    if (first_[n] >= 0 && types.nodes[n] && (keeps || per_element[n] == 0)) {
       needed[n] = 0;
       if (per_element[n] == 0) continue;
       stage.takes.push_back(id);
-      auto& keeps = stages[at(first_[n])].keeps;
-      if (std::ranges::find(keeps, id) == keeps.end()) keeps.push_back(id);
+      auto& kept = stages[at(first_[n])].keeps;
+      if (std::ranges::find(kept, id) == kept.end()) kept.push_back(id);
       continue;
     }
     for (const std::int32_t operand : operands(graph.nodes()[n])) needed[at(operand)] = 1;

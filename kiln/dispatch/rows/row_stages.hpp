@@ -25,12 +25,14 @@ struct RowStages {
 
   RowStages() = default;
   /// `wide`: of each operand, whether it differs within a row. A node of the body without a dtype
-  /// in `types` is computed again wherever it is used.
-  RowStages(const RowsCall& call, std::span<const char> wide, const BodyTypes& types);
+  /// in `types` is computed again wherever it is used. If no elements are kept, each stage loads
+  /// and computes its own.
+  RowStages(const RowsCall& call, std::span<const char> wide, const BodyTypes& types,
+            bool keeps = true);
 
  private:
   void add_stage(const ExprGraph& graph, std::span<const std::int32_t> roots,
-                 const BodyTypes& types);
+                 const BodyTypes& types, bool keeps);
   void count_kept();
   std::vector<std::int32_t> first_;  ///< of each node: the stage that computes it
 };

@@ -31,6 +31,7 @@ std::string key_of(const RowPass& pass, std::span<const RawTensor> inputs) {
   append_bytes(key, pass.rows);
   append_bytes(key, pass.exact);
   append_bytes(key, pass.adjacent);
+  append_bytes(key, pass.looped);
   append_bytes(key, pass.kept_places.used);
   append_bytes(key, pass.kept_places.axes.rank);
   append_bytes(key, pass.kept_places.body_axis);

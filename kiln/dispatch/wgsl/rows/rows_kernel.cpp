@@ -110,8 +110,15 @@ class RowsText {
       for (std::size_t axis = 0; axis < pass_.kept.rank; ++axis) text += step("k", i, axis);
       text += ";\n";
     }
+    return pass_.looped ? text : text + steps();
+  }
+
+  /// Where in the row the thread's steps are, and whether they are within it.
+  [[nodiscard]] std::string steps() const {
+    std::string text;
     for (std::uint32_t q = 0; q < pass_.steps; ++q) {
-      const std::string place = fmt::format("({}u + lane) * {}u", q * pass_.lanes, pass_.width);
+      const std::string place = fmt::format("({}{}u + lane) * {}u", pass_.looped ? "at + " : "",
+                                            q * pass_.lanes, pass_.width);
       text += pass_.exact ? fmt::format("  let r{} = {};\n", q, place)
                           : fmt::format(
                                 "  let i{0} = {1} < params.count;\n"
@@ -267,10 +274,21 @@ class RowsText {
     const std::vector<std::int32_t> takes = arguments(stage);
     if (!gives.empty()) add_function(s, stage, gives, takes);
     if (is_last(s)) return text + results(s, stage, takes);
+    FoldText fold(pass_, s, team_);
+    std::string items;
     // All loads first, so that they are under way together.
-    for (std::uint32_t q = 0; q < pass_.steps; ++q) text += loads(stage, q);
-    for (std::uint32_t q = 0; q < pass_.steps; ++q) text += elements(s, stage, takes, q);
-    return text + fold_text(pass_, s, inputs_.size() + s, team_, helpers_);
+    for (std::uint32_t q = 0; q < pass_.steps; ++q) items += loads(stage, q);
+    for (std::uint32_t q = 0; q < pass_.steps; ++q) items += elements(s, stage, takes, q);
+    items += fold.add_items();
+    // What later stages take is declared outside of a loop; in a loop they take nothing.
+    text += fold.start() + (pass_.looped ? in_rounds(items) : items);
+    return text + fold.finish(inputs_.size() + s, helpers_);
+  }
+
+  /// The text for all rounds of a row that is not kept.
+  [[nodiscard]] std::string in_rounds(const std::string& text) const {
+    return fmt::format("  for (var at = 0u; at * {}u < params.count; at += {}u) {{\n{}{}  }}\n",
+                       pass_.width, pass_.lanes * pass_.steps, steps(), text);
   }
 
   /// A member of all lanes of a step, as one vector.
@@ -295,6 +313,7 @@ class RowsText {
       each += pass_.exact ? all : fmt::format("  if (i{}) {{\n{}  }}\n", q, all);
     }
     std::string text;
+    if (pass_.looped && !each.empty()) each = in_rounds(each);
     if (!each.empty()) text += fmt::format("  if (works) {{\n{}  }}\n", each);
     if (!one.empty()) text += fmt::format("  if (works && lane == 0u) {{\n{}  }}\n", one);
     return text;
