@@ -167,6 +167,12 @@ TEST(Rows, AlongOtherAxes) {
     expect_same([&](const AnyTensor& x) { return x - mean(x, {axis}, true); },
                 make_wave({6, 20, 12}));
   }
+  const auto wide = [](const AnyTensor& x) {
+    const AnyTensor centred = x - mean(x, 0, true);
+    return centred / (max(abs(centred), 0, true) + sqrt(mean(centred * centred, 0, true)));
+  };
+  expect_same(wide, make_wave({1000, 37}));
+  expect_same(wide, make_wave({2000, 3}));
   for (const std::int64_t n : {3, 100, 2049})
     expect_same([](const AnyTensor& x) { return softmax(x, 0); }, make_wave({n, 37}));
   const auto columns = [](const AnyTensor& x) { return softmax(x, 0); };
@@ -227,7 +233,7 @@ TEST(Rows, ExtremesKeepNaNOfBothSignsAndTheSignOfZero) {
        -3,    NAN,  1,     2,     NAN, -inf, -inf,  -1, -inf,  -2,           7,     9,  8,
        7,     -1,   -2,    -4,    -3,  5,    -5,    5,  -6},
       {12, 4});
-  for (const AnyTensor& rows : {x, concat({x, x, x}, 1), slice(x, 1, 0, 3)}) {
+  for (const AnyTensor& rows : {x, concat({x, x, x}, 1), slice(x, 1, 0, 3), cast(x, DType::f16)}) {
     for (const int axis : {0, 1}) {
       const AnyTensor t = axis == 1 ? rows : concat({transpose(rows), transpose(rows)}, 1);
       // The inverse shows the sign of a zero.
@@ -256,6 +262,8 @@ TEST(Rows, KnowTheirCoordinates) {
     expect_same(attention, make_wave({64, n}));
     expect_one_launch(attention, make_wave({64, n}));
   }
+  expect_same([](const AnyTensor& x) { return softmax(apply(Causal{}, x), 0); },
+              make_wave({65, 64}));
   const auto by_place = [](const AnyTensor& x) {
     const AnyTensor column = arange(x.dim(1), DType::f32, x.device());
     const AnyTensor row = unsqueeze(arange(x.dim(0), DType::f32, x.device()), 1);

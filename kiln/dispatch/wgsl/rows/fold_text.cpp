@@ -111,13 +111,14 @@ std::string FoldText::norm(std::string& value) {
       "select(sqrt({0} * params.scale{1} * params.scale{1}) * select(0x1p-80f, 0x1p80f, "
       "large{1}), sqrt(fold{1}) * params.scale{1}, in_range{1})",
       again, s_);
-  return folded(fmt::format("fold{}", s_)) +
-         fmt::format(
-             "  let in_range{0} = bitcast<u32>(fold{0}) < 0x7f800000u && fold{0} > 0x1p-60f;\n"
-             "  let large{0} = fold{0} > 1.0f;\n"
-             "  let factor{0} = select(select(0x1p80f, 0x1p-80f, large{0}), 1.0f, in_range{0});\n",
-             s_) +
-         start(again) + add_items(again, scaled) + folded(again);
+  std::string text = folded(fmt::format("fold{}", s_));  // before the next one: they share rooms
+  text += fmt::format(
+      "  let in_range{0} = bitcast<u32>(fold{0}) < 0x7f800000u && fold{0} > 0x1p-60f;\n"
+      "  let large{0} = fold{0} > 1.0f;\n"
+      "  let factor{0} = select(select(0x1p80f, 0x1p-80f, large{0}), 1.0f, in_range{0});\n",
+      s_);
+  text += start(again) + add_items(again, scaled);
+  return text + folded(again);
 }
 
 std::string FoldText::finish(std::size_t slot, std::set<std::string>& helpers) {

@@ -299,8 +299,8 @@ class RowsText {
     return fmt::format("vec4<{}>({}, {}, {}, {})", type, one(0), one(1), one(2), one(3));
   }
 
-  /// The last stage. Each step is stored before the next one is computed, so that what a thread
-  /// holds shrinks.
+  /// The last stage. A few steps are stored before the next ones are computed, so that what a
+  /// thread holds shrinks; their loads are under way together.
   [[nodiscard]] std::string results(std::size_t s, const Stage& stage,
                                     std::span<const std::int32_t> takes) const {
     std::string one;
@@ -308,9 +308,15 @@ class RowsText {
       if (!call_.is_full(r)) one += fmt::format("    y{}[output] = {};\n", r, result_text(r));
     }
     std::string each;
-    for (std::uint32_t q = 0; q < pass_.steps && pass_.layouts.size() > inputs_.size(); ++q) {
-      const std::string all = loads(stage, q) + elements(s, stage, takes, q) + stores(s, q);
-      each += pass_.exact ? all : fmt::format("  if (i{}) {{\n{}  }}\n", q, all);
+    const std::uint32_t steps = pass_.layouts.size() > inputs_.size() ? pass_.steps : 0;
+    for (std::uint32_t first = 0; first < steps; first += 4) {
+      const std::uint32_t end = std::min(first + 4, steps);
+      for (std::uint32_t q = first; q < end; ++q) each += loads(stage, q);
+      for (std::uint32_t q = first; q < end; ++q) {
+        const std::string store = stores(s, q);
+        each += elements(s, stage, takes, q);
+        each += pass_.exact ? store : fmt::format("  if (i{}) {{\n{}  }}\n", q, store);
+      }
     }
     std::string text;
     if (pass_.looped && !each.empty()) each = in_rounds(each);
