@@ -12,6 +12,9 @@ namespace kiln::fuzz {
 /// The nearest number that a float dtype has; others as they are.
 double rounded(double value, DType dtype);
 
+/// Half the distance of neighbours near 1, in a float dtype.
+double unit(DType dtype);
+
 /// A scalar of a tape, by its place.
 using Id = std::int32_t;
 
