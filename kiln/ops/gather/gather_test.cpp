@@ -96,6 +96,12 @@ TEST(Gather, GradientsAgreeWithDifferences) {
   EXPECT_EQ(g[0].spec(), (TensorSpec{{2, 3}, DType::f16}));
 }
 
+TEST(Gather, TheGradientOfNoPicksIsZero) {
+  const auto g = test::gradients_of(
+      [](const auto& in) { return gather(in[0], 0, index({}, {0, 2})); }, {make_wave({3, 2})});
+  EXPECT_THAT(values(g[0]), ElementsAre(0, 0, 0, 0, 0, 0));
+}
+
 // More picks than some adapters let a loop have rounds.
 TEST(Gather, TheGradientOfManyPicksAddsUpAllOfThem) {
   const std::int64_t picks = 70000;
