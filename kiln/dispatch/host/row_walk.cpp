@@ -13,17 +13,9 @@ std::optional<RowWalk> row_walk(const RowsCall& call, std::span<const RawTensor>
   constexpr std::int64_t short_row = 256;
   constexpr std::int64_t enough_groups = 16;
   constexpr std::int64_t work = 1 << 16;  // elements that one thread may compute alone
-  std::vector<Layout> layouts;
-  for (const RawTensor& t : inputs) layouts.push_back(t.layout.broadcast_to(call.shape));
-  for (std::size_t r = 0; r < call.out.size(); ++r) {
-    if (call.is_full(r)) layouts.push_back(Layout::dense(call.shape));
-  }
-  CoalescedAxes kept(layouts.size());
-  CoalescedAxes reduced(layouts.size());
-  for (int axis = 0; axis < call.shape.rank(); ++axis) {
-    const bool away = call.axes[static_cast<std::size_t>(axis)];
-    (away ? reduced : kept).push(call.shape, axis, layouts);
-  }
+  const std::vector<Layout> layouts = layouts_of(call, inputs);
+  const CoalescedAxes kept = axes_of(call, layouts, false);
+  const CoalescedAxes reduced = axes_of(call, layouts, true);
   if (!lies_in_rows(kept, reduced)) return std::nullopt;
   RowWalk walk{.count = reduced.count(), .rows = kept.count()};
   if (walk.count < short_row) walk.tile_rows = std::min(tile_size / walk.count, walk.rows);

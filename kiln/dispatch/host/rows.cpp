@@ -101,7 +101,7 @@ class HostRows {
   }
 
   void push_axes(std::span<const Layout> narrow, std::span<const Layout> full) {
-    kept_ = CoalescedAxes(narrow.size());
+    kept_ = axes_of(call_, narrow, false);
     all_ = CoalescedAxes(full.size());
     for (const bool away : {false, true}) {
       for (int axis = 0; axis < call_.shape.rank(); ++axis) {
@@ -110,7 +110,6 @@ class HostRows {
     }
     for (int axis = 0; axis < call_.shape.rank(); ++axis) {
       const bool away = call_.axes[static_cast<std::size_t>(axis)];
-      if (!away) kept_.push(call_.shape, axis, narrow);
       Shape& part = away ? reduced_shape_ : kept_shape_;
       axis_number_.push_back(part.rank());
       part.push_back(call_.shape[axis]);

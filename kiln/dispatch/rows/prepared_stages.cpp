@@ -17,7 +17,8 @@ bool is_wide(const RowsCall& call, const RawTensor& operand) {
 }  // namespace
 
 std::shared_ptr<const PreparedStages> prepare_stages(Runtime& runtime, const RowsCall& call,
-                                                     std::span<const RawTensor> inputs) {
+                                                     std::span<const RawTensor> inputs,
+                                                     bool keeps) {
   std::vector<char> wide;
   std::vector<DType> dtypes;
   for (const RawTensor& t : inputs) {
@@ -28,6 +29,7 @@ std::shared_ptr<const PreparedStages> prepare_stages(Runtime& runtime, const Row
   std::string key = "s";
   append_bytes(key, call.body.get());
   append_bytes(key, call.body->axes == 0 ? 0UL : call.axes.to_ulong());
+  append_bytes(key, keeps);
   append_bytes(key, inputs.size());
   for (const char differs : wide) append_bytes(key, differs);
   for (const DType dtype : dtypes) append_bytes(key, dtype);
@@ -35,7 +37,7 @@ std::shared_ptr<const PreparedStages> prepare_stages(Runtime& runtime, const Row
     auto out = std::make_shared<PreparedStages>();
     out->body = call.body;
     out->types = infer(call.op, *call.body, dtypes, DType::f32);
-    out->stages = RowStages(call, wide, out->types);
+    out->stages = RowStages(call, wide, out->types, keeps);
     out->wide = std::move(wide);
     return out;
   });

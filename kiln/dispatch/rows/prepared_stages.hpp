@@ -16,8 +16,10 @@ struct PreparedStages : Prepared {
   RowStages stages;
 };
 
-/// The call's stages. They are made once for each runtime, whatever the sizes.
+/// The call's stages, which keep elements for later stages or not. They are made once for each
+/// runtime, whatever the sizes.
 std::shared_ptr<const PreparedStages> prepare_stages(Runtime& runtime, const RowsCall& call,
-                                                     std::span<const RawTensor> inputs);
+                                                     std::span<const RawTensor> inputs,
+                                                     bool keeps = true);
 
 }  // namespace kiln::dispatch

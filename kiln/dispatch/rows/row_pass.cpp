@@ -24,16 +24,6 @@ constexpr std::uint32_t least_adjacent_rows_in_software = 8;  // what its vector
 constexpr std::int64_t busy_threads = 1 << 15;                // what a GPU needs to be busy at all
 constexpr std::int64_t many_row_elements = 1 << 20;
 
-CoalescedAxes axes_of(const RowPass& pass, bool reduced) {
-  CoalescedAxes out(pass.layouts.size());
-  const Shape& shape = pass.call.shape;
-  for (int axis = 0; axis < shape.rank(); ++axis) {
-    if (pass.call.axes[static_cast<std::size_t>(axis)] == reduced)
-      out.push(shape, axis, pass.layouts);
-  }
-  return out;
-}
-
 /// Takes steps of `width` elements, if every operand can be reached so.
 bool take_steps(RowPass& pass, int width) {
   if (pass.count() % width != 0) return false;
@@ -57,7 +47,7 @@ std::uint32_t rounded_steps(std::uint32_t enough) {
 
 /// How many steps a thread may take at most.
 std::uint32_t steps_that_fit(const RowPass& pass, const Limits& limits) {
-  const auto kept = static_cast<std::uint32_t>(std::max(pass.stages.most_kept, 1));
+  const auto kept = static_cast<std::uint32_t>(std::max(pass.stages().most_kept, 1));
   const auto nodes = static_cast<std::uint32_t>(pass.call.body->graph->nodes().size());
   const std::uint32_t values = limits.software_adapter ? most_values_in_software
                                : pass.adjacent         ? most_values_of_adjacent
@@ -108,15 +98,12 @@ bool choose_loop(RowPass& pass, const Limits& limits) {
 
 }  // namespace
 
-std::optional<RowPass> row_pass(const RowsCall& call, std::span<const RawTensor> inputs,
-                                const Limits& limits) {
+std::optional<RowPass> row_pass(Runtime& runtime, const RowsCall& call,
+                                std::span<const RawTensor> inputs) {
   RowPass pass{.call = call};
-  for (const RawTensor& t : inputs) pass.layouts.push_back(t.layout.broadcast_to(call.shape));
-  for (std::size_t r = 0; r < call.out.size(); ++r) {
-    if (call.is_full(r)) pass.layouts.push_back(Layout::dense(call.shape));
-  }
-  pass.kept = axes_of(pass, false);
-  pass.reduced = axes_of(pass, true);
+  pass.layouts = layouts_of(call, inputs);
+  pass.kept = axes_of(call, pass.layouts, false);
+  pass.reduced = axes_of(call, pass.layouts, true);
   if (pass.reduced.rank != 1 || pass.count() > (1 << 20)) return std::nullopt;
   pass.adjacent = !lies_in_rows(pass.kept, pass.reduced);
   // Of one reduced axis the coordinate is the number of the element in its row.
@@ -127,17 +114,10 @@ std::optional<RowPass> row_pass(const RowsCall& call, std::span<const RawTensor>
   if (rows * pass.count() >= many_row_elements && rows * most_lanes < busy_threads)
     return std::nullopt;
   if (pass.adjacent || !take_steps(pass, 4)) take_steps(pass, 1);
-  std::vector<char> wide;
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    wide.push_back(pass.reach[i] == Reach::fixed ? 0 : 1);
-  std::vector<DType> dtypes;
-  for (const RawTensor& t : inputs) dtypes.push_back(t.dtype);
-  for (const Fold& fold : call.folds) dtypes.push_back(fold.value);
-  const BodyTypes types = infer(call.op, *call.body, dtypes, DType::f32);
-  pass.stages = RowStages(call, wide, types);
-  if (choose_team(pass, limits)) return pass;
-  pass.stages = RowStages(call, wide, types, false);
-  if (!choose_loop(pass, limits)) return std::nullopt;
+  pass.prepared = prepare_stages(runtime, call, inputs);
+  if (choose_team(pass, runtime.limits())) return pass;
+  pass.prepared = prepare_stages(runtime, call, inputs, false);
+  if (!choose_loop(pass, runtime.limits())) return std::nullopt;
   return pass;
 }
 

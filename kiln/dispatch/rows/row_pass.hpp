@@ -8,7 +8,7 @@
 #include "kiln/dispatch/access.hpp"
 #include "kiln/dispatch/coalesced_axes.hpp"
 #include "kiln/dispatch/reduction/reduction_pass.hpp"
-#include "kiln/dispatch/rows/row_stages.hpp"
+#include "kiln/dispatch/rows/prepared_stages.hpp"
 
 namespace kiln::dispatch {
 
@@ -21,7 +21,7 @@ struct RowPass {
   CoalescedAxes reduced{0};
   std::vector<Reach> reach;   ///< one for each layout
   KnownPlaces kept_places{};  ///< the rows' coordinates that the body knows
-  RowStages stages;
+  std::shared_ptr<const PreparedStages> prepared{};
   int width = 1;
   std::uint32_t steps = 1;
   std::uint32_t lanes = 8;
@@ -33,6 +33,7 @@ struct RowPass {
   /// Whether rows are too long to be kept: each stage walks the row again, in rounds of `steps`.
   bool looped = false;
 
+  [[nodiscard]] const RowStages& stages() const { return prepared->stages; }
   [[nodiscard]] std::int64_t count() const { return reduced.count(); }
   [[nodiscard]] std::uint32_t workgroup() const { return lanes * rows; }
 };
@@ -40,7 +41,7 @@ struct RowPass {
 /// The launch. Nothing if the rows are of several axes whose coordinates the body knows, do not lie
 /// along one axis, are too long, or are so few that one workgroup for each would leave the adapter
 /// idle.
-std::optional<RowPass> row_pass(const RowsCall& call, std::span<const RawTensor> inputs,
-                                const Limits& limits);
+std::optional<RowPass> row_pass(Runtime& runtime, const RowsCall& call,
+                                std::span<const RawTensor> inputs);
 
 }  // namespace kiln::dispatch

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kiln/dispatch/coalesced_axes.hpp"
 #include "kiln/dispatch/raw_tensor.hpp"
 #include "kiln/dispatch/reduction/reduction.hpp"
 #include "kiln/scalar/expr.hpp"
@@ -40,6 +41,11 @@ struct RowsCall {
     return out[result].shape.elements() == shape.elements();
   }
 };
+
+/// Of the inputs over the whole shape, then of the results with an element for each.
+std::vector<Layout> layouts_of(const RowsCall& call, std::span<const RawTensor> inputs);
+/// The axes of a row, or, if `reduced` is false, those of the rows.
+CoalescedAxes axes_of(const RowsCall& call, std::span<const Layout> layouts, bool reduced);
 
 /// Whether the runtime computes that in one launch. Of the inputs it sees dtypes and layouts; they
 /// need no buffers.

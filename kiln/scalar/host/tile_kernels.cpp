@@ -1,6 +1,5 @@
 #include "kiln/scalar/host/tile_kernels.hpp"
 
-#include <cstring>
 #include <limits>
 #include <type_traits>
 
@@ -11,6 +10,7 @@
 #include <hwy/foreach_target.h>  // must come before what it compiles for each target
 #include <hwy/highway.h>
 
+#include "kiln/scalar/host/f16_tiles-inl.h"
 #include "kiln/scalar/host/simd_functions-inl.h"
 #include "kiln/scalar/host/simd_math-inl.h"
 #include "kiln/scalar/host/tile_loops-inl.h"
@@ -168,74 +168,12 @@ void divide(const TileArg* from, void* to, std::size_t n) {
     out[i] = f(from[0].uniform ? first_a : a[i], from[1].uniform ? first_b : b[i]);
 }
 
-using Half = hn::Rebind<hwy::float16_t, DF>;
-
-void load_f16(const TileArg* from, void* to, std::size_t n) {
-  const DF d;
-  const Half half;
-  const auto* in = elements<hwy::float16_t>(from[0]);
-  auto* out = static_cast<float*>(to);
-  const std::size_t step = hn::Lanes(d);
-  HWY_ALIGN hwy::float16_t padded[most_lanes] = {};
-  HWY_ALIGN float last[most_lanes];
-  if (from[0].uniform) {
-    padded[0] = in[0];
-    hn::Store(hn::PromoteTo(d, hn::Load(half, padded)), d, last);
-    for (std::size_t i = 0; i < n; ++i) out[i] = last[0];
-    return;
-  }
-  std::size_t i = 0;
-  for (; i + step <= n; i += step)
-    hn::StoreU(hn::PromoteTo(d, hn::LoadU(half, in + i)), d, out + i);
-  for (std::size_t k = 0; i + k < n; ++k) padded[k] = in[i + k];
-  hn::Store(hn::PromoteTo(d, hn::Load(half, padded)), d, last);
-  for (std::size_t k = 0; i + k < n; ++k) out[i + k] = last[k];
-}
-
-void store_f16(const TileArg* from, void* to, std::size_t n) {
-  const DF d;
-  const Half half;
-  auto* out = static_cast<hwy::float16_t*>(to);
-  const std::size_t step = hn::Lanes(d);
-  // Rounded first, so that no target can round in another way. The rest is exact.
-  with_operand(d, from[0], [&](const auto& x) HWY_ATTR {
-    std::size_t i = 0;
-    for (; i + step <= n; i += step)
-      hn::StoreU(hn::DemoteTo(half, RoundF16(d, x.at(i))), half, out + i);
-    if (i == n) return;
-    HWY_ALIGN hwy::float16_t last[most_lanes];
-    hn::Store(hn::DemoteTo(half, RoundF16(d, x.rest(i, n - i))), half, last);
-    for (std::size_t k = 0; i + k < n; ++k) out[i + k] = last[k];
-  });
-}
-
-void copy_f16(const TileArg* from, void* to, std::size_t n) {
-  std::memcpy(to, from[0].data, n * sizeof(hwy::float16_t));
-}
-
 void gather(const TileArg* from, void* to, std::size_t n) {
   const U* array = elements<U>(from[0]);
   const U* at = elements<U>(from[1]);
   const U first = at[0];
   U* out = static_cast<U*>(to);
   for (std::size_t i = 0; i < n; ++i) out[i] = array[from[1].uniform ? first : at[i]];
-}
-
-void gather_f16(const TileArg* from, void* to, std::size_t n) {
-  const DF d;
-  const Half half;
-  const auto* array = elements<hwy::float16_t>(from[0]);
-  const U* at = elements<U>(from[1]);
-  const U first = at[0];
-  auto* out = static_cast<float*>(to);
-  HWY_ALIGN hwy::float16_t some[most_lanes] = {};
-  HWY_ALIGN float wide[most_lanes];
-  for (std::size_t i = 0; i < n; i += hn::Lanes(d)) {
-    const std::size_t count = std::min(n - i, hn::Lanes(d));
-    for (std::size_t k = 0; k < count; ++k) some[k] = array[from[1].uniform ? first : at[i + k]];
-    hn::Store(hn::PromoteTo(d, hn::Load(half, some)), d, wide);
-    for (std::size_t k = 0; k < count; ++k) out[i + k] = wide[k];
-  }
 }
 
 /// The sum of all elements except the last few, in vectors, and how many that were.

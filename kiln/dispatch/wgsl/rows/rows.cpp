@@ -7,9 +7,8 @@ namespace kiln::dispatch::wgsl {
 namespace {
 
 struct PreparedRows : Prepared {
-  BodyPtr body;  // keeps the address in the key taken
-  BodyTypes types;
-  std::size_t words = 0;  ///< of a launch's metadata
+  std::shared_ptr<const PreparedStages> stages;  // its body keeps the address in the key taken
+  std::size_t words = 0;                         ///< of a launch's metadata
 };
 
 /// Appends everything on which the text depends.
@@ -49,11 +48,8 @@ std::shared_ptr<const PreparedRows> prepare(Runtime& runtime, const RowPass& pas
   auto out = std::make_shared<PreparedRows>();
   std::vector<DType> dtypes;
   for (const RawTensor& t : inputs) dtypes.push_back(t.dtype);
-  out->body = pass.call.body;
-  std::vector<DType> all = dtypes;
-  for (const Fold& fold : pass.call.folds) all.push_back(fold.value);
-  out->types = infer(pass.call.op, *pass.call.body, all, DType::f32);
-  const KernelId id = rows_kernel(pass, dtypes, out->types, runtime.limits());
+  out->stages = pass.prepared;
+  const KernelId id = rows_kernel(pass, dtypes, pass.prepared->types, runtime.limits());
   out->words = id.metadata_bytes / 4;
   out->kernel = runtime.compile(id, pass.call.op);
   return out;
@@ -63,12 +59,12 @@ std::shared_ptr<const PreparedRows> prepare(Runtime& runtime, const RowPass& pas
 
 bool takes_rows(Runtime& runtime, const RowsCall& call, std::span<const RawTensor> inputs) {
   return inputs.size() + call.out.size() <= runtime.limits().storage_buffers &&
-         row_pass(call, inputs, runtime.limits());
+         row_pass(runtime, call, inputs);
 }
 
 void run_rows(const std::shared_ptr<Runtime>& runtime, const RowsCall& call,
               std::span<const RawTensor> inputs, std::span<const RawTensor> results) {
-  const auto pass = row_pass(call, inputs, runtime->limits());
+  const auto pass = row_pass(*runtime, call, inputs);
   const auto prepared = KernelCache::of(*runtime).find_or<PreparedRows>(
       key_of(*pass, inputs), [&] { return prepare(*runtime, *pass, inputs); });
   std::vector<Binding> bindings;
@@ -76,7 +72,7 @@ void run_rows(const std::shared_ptr<Runtime>& runtime, const RowsCall& call,
   for (const RawTensor& t : results) bindings.push_back({t.buffer});
   std::vector<std::uint32_t> words;
   words.reserve(64);
-  each_number(*pass, prepared->types,
+  each_number(*pass, pass->prepared->types,
               [&](auto, std::string_view, std::uint32_t word) { words.push_back(word); });
   words.resize(prepared->words);  // the rest is zeros
   runtime->launch(prepared->kernel, bindings, std::as_bytes(std::span(words)),

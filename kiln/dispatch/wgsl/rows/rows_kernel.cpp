@@ -35,7 +35,7 @@ class RowsText {
       metadata.add(name(), type, word);
     });
     std::string text = places();
-    for (std::size_t s = 0; s < pass_.stages.stages.size(); ++s) text += stage(s);
+    for (std::size_t s = 0; s < pass_.stages().stages.size(); ++s) text += stage(s);
     metadata.add_zero_for(helpers_);
     const std::string params =
         metadata.declare(limits, 0, static_cast<std::uint32_t>(id_.bindings.size()), id_);
@@ -60,7 +60,7 @@ class RowsText {
     return call_.body->graph->node(id);
   }
   [[nodiscard]] bool per_element(std::int32_t id) const {
-    return pass_.stages.per_element[at(id)] != 0;
+    return pass_.stages().per_element[at(id)] != 0;
   }
   [[nodiscard]] bool is_input(std::int32_t id) const { return node(id).op == Opcode::input; }
   [[nodiscard]] std::string_view type_of(std::int32_t id) const {
@@ -268,7 +268,7 @@ class RowsText {
   }
 
   std::string stage(std::size_t s) {
-    const Stage& stage = pass_.stages.stages[s];
+    const Stage& stage = pass_.stages().stages[s];
     std::string text = before(stage);
     const std::vector<Member> gives = members(s, stage);
     const std::vector<std::int32_t> takes = arguments(stage);
