@@ -14,6 +14,7 @@ struct CoalescedAxes {
   std::array<std::int64_t, max_rank> sizes{};
   std::vector<Strides> strides;  ///< one an operand
 
+  /// No axes of that many operands.
   explicit CoalescedAxes(std::size_t operands = 0) : strides(operands) {}
 
   /// Appends axis `axis` of the operands, which have that shape, as a new innermost one.

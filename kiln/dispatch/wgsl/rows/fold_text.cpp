@@ -74,7 +74,7 @@ std::string FoldText::add_items(std::string_view name, std::string_view square) 
         pass_.width == 1 ? all[0] : combine(combine(all[0], all[1]), combine(all[2], all[3]));
     const std::string next = combine(own, step);
     text += pass_.exact ? fmt::format("  {} = {};\n", own, next)
-                        : fmt::format("  {0} = select({0}, {1}, i{2});\n", own, next, q);
+                        : fmt::format("  {0} = select({0}, {1}, in{2});\n", own, next, q);
   }
   return text;
 }

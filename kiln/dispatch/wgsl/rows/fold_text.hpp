@@ -10,7 +10,7 @@
 namespace kiln::dispatch::wgsl {
 
 /// The text of fold s. The thread's items are `sS_Q_LANE.item`, one for each lane of each step q;
-/// iQ says whether step q is within the row.
+/// inQ says whether step q is within the row.
 class FoldText {
  public:
   FoldText(const RowPass& pass, std::size_t s, TeamFolds& team)

@@ -121,7 +121,7 @@ class RowsText {
                                             q * pass_.lanes, pass_.width);
       text += pass_.exact ? fmt::format("  let r{} = {};\n", q, place)
                           : fmt::format(
-                                "  let i{0} = {1} < params.count;\n"
+                                "  let in{0} = {1} < params.count;\n"
                                 "  let r{0} = min({1}, params.count - {2}u);\n",
                                 q, place, pass_.width);
     }
@@ -315,7 +315,7 @@ class RowsText {
       for (std::uint32_t q = first; q < end; ++q) {
         const std::string store = stores(s, q);
         each += elements(s, stage, takes, q);
-        each += pass_.exact ? store : fmt::format("  if (i{}) {{\n{}  }}\n", q, store);
+        each += pass_.exact ? store : fmt::format("  if (in{}) {{\n{}  }}\n", q, store);
       }
     }
     std::string text;
