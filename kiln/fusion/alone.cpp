@@ -88,13 +88,11 @@ void Execution::run_step(const Step& step) {
 }
 
 /// Every operation of the block has run, but the block has not: that is an error, or is said in
-/// reports.
+/// reports, unless memory or a device was missing.
 void Execution::note_fault(std::size_t n, const std::exception_ptr& cause) {
   const Node& block = plan_.graph.nodes[n];
-  if (!faults_are_errors()) {
-    if (is_lasting(cause)) plan_.faults.add(n, text_of(cause));
-    return;
-  }
+  if (!is_lasting(cause)) return;
+  if (!faults_are_errors()) return plan_.faults.add(n, text_of(cause));
   std::vector<std::string_view> ops;
   for (const std::int32_t record : block.records) ops.push_back(plan_.ops[at(record)]);
   const std::exception_ptr error = block_error(fmt::format("{}", fmt::join(ops, "+")), cause);

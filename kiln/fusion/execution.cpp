@@ -86,7 +86,7 @@ void Execution::end(std::int32_t value) {
 
 void Execution::run_block(std::size_t n) {
   const Node& node = plan_.graph.nodes[n];
-  if (plan_.faults.has(n)) return run_alone(n, nullptr);
+  if (plan_.faults.has(n) && !faults_are_errors()) return run_alone(n, nullptr);
   if (const auto* call = std::get_if<Call>(&node.work); call != nullptr && call->fault != nullptr)
     return run_alone(n, call->fault);
   overwriting_ = false;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <new>
 #include <utility>
 
 #include "kiln/support/error.hpp"
@@ -64,6 +65,11 @@ bool is_lasting(const std::exception_ptr& cause) {
     return false;
   } catch (const DeviceError&) {
     return false;
+  } catch (const std::bad_alloc&) {
+    return false;
+  } catch (const std::exception& error) {
+    const auto* named = dynamic_cast<const std::nested_exception*>(&error);
+    return named == nullptr || named->nested_ptr() == nullptr || is_lasting(named->nested_ptr());
   } catch (...) {
     return true;
   }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <unordered_set>
 
 #include "kiln/fusion/passes/rewrite.hpp"
@@ -119,6 +120,13 @@ std::size_t bytes_of(const Plan& plan) {
   bytes.add(plan.last_read);
   for (const auto& values : plan.last_read) bytes.add(values);
   return sizeof(Plan) + bytes.total();
+}
+
+bool Plan::lasts() const {
+  return std::ranges::all_of(source.nodes, [](const Node& node) {
+    const auto* call = std::get_if<Call>(&node.work);
+    return call == nullptr || call->fault == nullptr || is_lasting(call->fault);
+  });
 }
 
 PlanPtr PlanCache::find(std::string_view form) {

@@ -20,6 +20,9 @@ struct Plan {
   std::vector<std::string> names;      ///< of each block, for messages and labels
   std::vector<std::vector<std::int32_t>> last_read;  ///< values that no block after this one reads
   mutable BlockFaults faults;                        ///< learned while it runs
+
+  /// Whether it would be made so again: no operation stays alone for want of memory or a device.
+  [[nodiscard]] bool lasts() const;
 };
 using PlanPtr = std::shared_ptr<const Plan>;
 

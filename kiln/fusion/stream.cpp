@@ -323,8 +323,10 @@ fusion::PlanPtr Stream::plan_of(Batch& batch, bool& known) {
     const fusion::FusionLimits fusion{.buffers = static_cast<int>(limits.storage_buffers),
                                       .runtime = &runtime_};
     plan = make_plan(batch.graph(runtime_), std::move(names), fusion);
-    const std::lock_guard lock(plan_mutex_);
-    plan = plans_.add(std::move(batch.form), std::move(plan));
+    if (plan->lasts()) {
+      const std::lock_guard lock(plan_mutex_);
+      plan = plans_.add(std::move(batch.form), std::move(plan));
+    }
   }
   // From here on the plan says what reads what, and only the batch's own list keeps storages.
   for (QueuedOp& op : batch.ops) {
