@@ -1,4 +1,5 @@
 // One thread takes one value, and adds it to the sum of its place: an integer in two words.
+// What comes before `values` is stored, because the largest exponents are those of the same bits.
 {{ bindings }}
 
 @compute @workgroup_size({{ workgroup_size_x }})
@@ -7,7 +8,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   let i = kiln_workgroup(group, groups).x * {{ workgroup_size_x }}u + local.x;
   if (i >= params.count) { return; }
   let place = load_places(i);
-  let bits = bitcast<u32>(f32(load_values(i)));
+  let bits = bitcast<u32>(f32(values[i]));
   if (place >= params.size || (bits << 1u) == 0u) { return; }
   let top = tops[place];
   let exponent = extractBits(bits, 23u, 8u);

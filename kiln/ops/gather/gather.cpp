@@ -52,11 +52,15 @@ struct ScatterPlaces {
 };
 static_assert(Extension<ScatterPlaces>);
 
-/// The sums of the values whose index names an element of `shape`.
-AnyTensor scattered(const Shape& shape, int axis, const AnyTensor& index, const AnyTensor& values) {
-  if (shape.elements() > std::int64_t{detail::no_place}) {
-    throw ShapeError(fmt::format("scatter_add: x is {}; it may have up to {} elements",
-                                 to_string(shape), detail::no_place));
+/// The sums of the values whose index names an element of `shape`. Errors begin with `op`.
+AnyTensor scattered(std::string_view op, const Shape& shape, int axis, const AnyTensor& index,
+                    const AnyTensor& values) {
+  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+  if (shape.elements() > std::int64_t{detail::no_place} || shape[axis] > most) {
+    throw ShapeError(
+        fmt::format("{}: sums by index are made of up to {} elements, and up to {} along axis {}; "
+                    "x is {}",
+                    op, detail::no_place, most, axis, to_string(shape)));
   }
   if (shape.elements() == 0 || values.shape().elements() == 0)
     return full(shape, 0, values.dtype(), values.device());
@@ -118,7 +122,7 @@ struct Gather {
     const AnyTensor index = saved.index.get();
     const std::int64_t picks = index.dim(axis);
     grads[0].set(picks <= few ? apply(GatherBackward{saved.shape, axis, picks}, grad, index)
-                              : scattered(saved.shape, axis, index, grad));
+                              : scattered("gather_backward", saved.shape, axis, index, grad));
   }
 };
 static_assert(Extension<Gather>);
@@ -145,7 +149,7 @@ struct ScatterAdd {
     return x;
   }
   AnyTensor reference(const AnyTensor& x, const AnyTensor& index, const AnyTensor& values) const {
-    return x + scattered(x.shape(), axis, index, values);
+    return x + scattered(name, x.shape(), axis, index, values);
   }
 
   static constexpr Bound bound = Bound::memory;

@@ -25,8 +25,12 @@ AnyTensor gather(const AnyTensor& x, Integer axis, const AnyTensor& index);
 /// The result never depends on the order of the additions, and is the same on every runtime. The
 /// values of an element are summed first. Integers wrap around. Floats are rounded to multiples of
 /// N 2^-61 times the largest value of the element, where N is the number of all values, up to the
-/// next power of two; then they are summed exactly, and the sum is rounded once. A NaN, or
-/// infinities of both signs, give NaN.
+/// next power of two; then they are summed exactly. The sum is rounded to f32, for f16 then to f16,
+/// and x is added to it. A NaN, or infinities of both signs, give NaN. Results may differ between
+/// runtimes where an adapter takes subnormal numbers for 0.
+///
+/// x may have up to 2^32 - 1 elements, and up to 2^31 - 1 along the axis. On webgpu floats take 16
+/// bytes more for each element of x while they are summed.
 ///
 /// Differentiable in x and values; the gradient of values is 0 where the index is outside. Throws
 /// ShapeError or DTypeError.

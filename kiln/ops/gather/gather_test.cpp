@@ -259,7 +259,11 @@ TEST(ScatterAdd, SaysWhatDoesNotFit) {
                 (void)scatter_add(many, 1, broadcast_to(index({0}, {1, 1}), {4, 1}),
                                   make_wave({4, 1}));
               }),
-              HasSubstr("scatter_add: x is [65536, 65536]"));
+              AllOf(HasSubstr("scatter_add: sums by index"), HasSubstr("x is [65536, 65536]")));
+  const AnyTensor long_one = broadcast_to(make_wave({1}), {std::int64_t{1} << 31});
+  EXPECT_THAT(message_of<ShapeError>(
+                  [&] { (void)scatter_add(long_one, 0, index({0}, {1}), make_wave({1})); }),
+              HasSubstr("scatter_add: sums by index"));
 }
 
 TEST(Gather, SaysWhatDoesNotFit) {
