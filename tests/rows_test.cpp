@@ -183,6 +183,17 @@ TEST(Rows, AlongOtherAxes) {
   expect_same([](const AnyTensor& x) { return x - mean(x, {0, 2}, true); }, make_wave({6, 20, 12}));
 }
 
+/// Among operands of one size, any may lie across the rows.
+TEST(Rows, LongRowsOfAnOperandThatLiesAcrossStayApartOnTheHost) {
+  const AnyTensor x = make_wave({600, 600});
+  const AnyTensor y = make_wave({600, 600}, 1).to(lazy());
+  const auto with_transposed = [&](const AnyTensor& t) {
+    return t / sum(t * t, 1, true) * transpose(y.to(t.device()));
+  };
+  expect_same(with_transposed, x);
+  EXPECT_EQ(launches(with_transposed, x), on_host() ? 2U : 1U);
+}
+
 TEST(Rows, OfViewsAndBroadcasts) {
   const AnyTensor x = make_wave({24, 36});
   for (const AnyTensor& view : test::other_views(x)) {

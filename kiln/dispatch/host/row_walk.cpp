@@ -7,10 +7,22 @@
 #include "kiln/kernel/launch.hpp"
 
 namespace kiln::dispatch::host {
+namespace {
+
+/// Whether the elements of a row of that operand lie further apart than the rows do.
+bool lies_across(const CoalescedAxes& kept, const CoalescedAxes& reduced, std::size_t operand) {
+  if (kept.rank == 0 || reduced.rank == 0) return false;
+  const std::int64_t along = reduced.of(operand).back();
+  const std::int64_t from_row_to_row = kept.of(operand).back();
+  return along > 1 && from_row_to_row > 0 && from_row_to_row < along;
+}
+
+}  // namespace
 
 std::optional<RowWalk> row_walk(const RowsCall& call, std::span<const RawTensor> inputs) {
   constexpr std::int64_t nearest = 4 * tile_size;  // elements that stay in the nearest cache
   constexpr std::int64_t short_row = 256;
+  constexpr std::int64_t most_across = 512;  // lines that stay in the cache until the next row
   constexpr std::int64_t enough_groups = 16;
   constexpr std::int64_t work = 1 << 16;  // elements that one thread may compute alone
   const std::vector<Layout> layouts = layouts_of(call, inputs);
@@ -18,6 +30,11 @@ std::optional<RowWalk> row_walk(const RowsCall& call, std::span<const RawTensor>
   const CoalescedAxes reduced = axes_of(call, layouts, true);
   if (!lies_in_rows(kept, reduced)) return std::nullopt;
   RowWalk walk{.count = reduced.count(), .rows = kept.count()};
+  // Elementwise work by itself goes through such operands in blocks; here each element would be
+  // another line of the cache.
+  for (std::size_t i = 0; i < layouts.size(); ++i) {
+    if (walk.count >= most_across && lies_across(kept, reduced, i)) return std::nullopt;
+  }
   if (walk.count < short_row) walk.tile_rows = std::min(tile_size / walk.count, walk.rows);
   const std::int64_t tiles =  // a tile has room for one number of each row
       std::min(nearest / (walk.count * walk.tile_rows), tile_size / walk.tile_rows);

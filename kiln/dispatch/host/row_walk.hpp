@@ -18,8 +18,8 @@ struct RowWalk {
   [[nodiscard]] std::int64_t size() const { return group * count; }
 };
 
-/// Nothing if elements of different rows lie closer together than those of one, or if there are
-/// fewer rows than threads could share.
+/// Nothing if elements of different rows lie closer together than those of one, in long rows of any
+/// operand, or if there are fewer rows than threads could share.
 std::optional<RowWalk> row_walk(const RowsCall& call, std::span<const RawTensor> inputs);
 
 }  // namespace kiln::dispatch::host

@@ -170,6 +170,7 @@ std::shared_ptr<const PreparedTape> prepare_tape(Runtime& runtime, std::string_v
   for (const TapeResult& result : results) {
     append_bytes(key, result.dtype);
     append_bytes(key, result.stored);
+    append_bytes(key, result.apart);
   }
   return KernelCache::of(runtime).find_or<PreparedTape>(
       key, [&] { return std::make_shared<PreparedTape>(op, body, inputs, results); });
