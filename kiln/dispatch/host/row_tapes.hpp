@@ -20,7 +20,6 @@ struct RowSource {
   };
   Kind kind = Kind::result;
   std::size_t index = 0;
-  bool operator==(const RowSource&) const = default;
 };
 
 /// What a stage computes once a row, or for each element.

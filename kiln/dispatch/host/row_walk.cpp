@@ -11,10 +11,8 @@ namespace {
 
 /// Whether the elements of a row of that operand lie further apart than the rows do.
 bool lies_across(const CoalescedAxes& kept, const CoalescedAxes& reduced, std::size_t operand) {
-  if (kept.rank == 0 || reduced.rank == 0) return false;
-  const std::int64_t along = reduced.of(operand).back();
-  const std::int64_t from_row_to_row = kept.of(operand).back();
-  return along > 1 && from_row_to_row > 0 && from_row_to_row < along;
+  return kept.rank > 0 && reduced.rank > 0 &&
+         steps_lie_across(kept.of(operand).back(), reduced.of(operand).back());
 }
 
 }  // namespace

@@ -118,13 +118,11 @@ class HostRows {
 
   /// The fewest groups for which a thread is worthwhile.
   [[nodiscard]] std::int64_t grain() const {
-    constexpr std::size_t steps = 128;  // of one tile each: some ten microseconds
     std::size_t length = call_.folds.size();
     for (const StageTapes& stage : prepared_->stages)
       length += stage.elements.tape ? stage.elements.tape->length() : 0;
     const auto tiles = static_cast<std::size_t>(ceil_div(walk_.size(), tile_size));
-    return static_cast<std::int64_t>(
-        std::max<std::size_t>(steps / std::max<std::size_t>(length * tiles, 1), 1));
+    return grain_of(length * tiles);
   }
 
   void run_group(State& state, const Group& group) const {

@@ -66,9 +66,7 @@ void TileReader::write(const Block& block, const void* from) const {
 bool TileReader::lies_across() const {
   if (axes_.rank < 2) return false;
   const auto strides = axes_.of(operand_);
-  const std::int64_t last = strides.back();
-  const std::int64_t before = strides[axes_.rank - 2];
-  return last > 1 && before > 0 && before < last;
+  return steps_lie_across(strides[axes_.rank - 2], strides.back());
 }
 
 /// Calls f(start of the elements, their step, number of the first, count) for every stretch along
@@ -270,14 +268,15 @@ void TileProgram::run(State& state, const TileReader::Block& block) const {
   for (std::size_t r = 0; r < results_.size(); ++r) results_[r].write(block, state.results[r]);
 }
 
-std::int64_t TileProgram::grain() const {
-  constexpr std::int64_t steps = 128;  // of one tile each: some ten microseconds
-  return std::max<std::int64_t>(
-      steps / std::max<std::int64_t>(static_cast<std::int64_t>(prepared_->tape.length()), 1), 1);
+std::int64_t grain_of(std::size_t tile_steps) {
+  constexpr std::size_t worthwhile = 128;  // some ten microseconds
+  return static_cast<std::int64_t>(
+      std::max<std::size_t>(worthwhile / std::max<std::size_t>(tile_steps, 1), 1));
 }
 
 void TileProgram::run_all(std::int64_t first, std::int64_t count, const std::byte* values) const {
-  cpu::parallel_for(ceil_div(count, tile_size), grain(), [&](std::int64_t begin, std::int64_t end) {
+  const std::int64_t grain = grain_of(prepared_->tape.length());
+  cpu::parallel_for(ceil_div(count, tile_size), grain, [&](std::int64_t begin, std::int64_t end) {
     State state(*this);
     for (std::int64_t t = begin; t < end; ++t) {
       const std::int64_t at = t * tile_size;
@@ -295,16 +294,17 @@ TileGrid TileProgram::grid() const {
 }
 
 void TileProgram::run_all() const {
+  const std::int64_t grain = grain_of(prepared_->tape.length());
   const BlockGrid blocks(axes_);
   if (blocks.useful() && std::ranges::any_of(inputs_, &TileReader::lies_across)) {
-    cpu::parallel_for(blocks.count(), grain(), [&](std::int64_t begin, std::int64_t end) {
+    cpu::parallel_for(blocks.count(), grain, [&](std::int64_t begin, std::int64_t end) {
       State state(*this);
       for (std::int64_t b = begin; b < end; ++b) run(state, blocks.block(b));
     });
     return;
   }
   const TileGrid grid = this->grid();
-  cpu::parallel_for(grid.count(), grain(), [&](std::int64_t begin, std::int64_t end) {
+  cpu::parallel_for(grid.count(), grain, [&](std::int64_t begin, std::int64_t end) {
     State state(*this);
     for (std::int64_t t = begin; t < end; ++t) {
       const TileGrid::Range range = grid.tile(t);

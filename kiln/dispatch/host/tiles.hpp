@@ -15,6 +15,16 @@ inline constexpr auto tile_size = static_cast<std::int64_t>(Tape::tile);
 /// Where an operand's element number `index` of the axes' space lies, in elements.
 std::int64_t position(const CoalescedAxes& axes, std::size_t operand, std::int64_t index);
 
+/// Whether elements that are a step `outer` apart lie closer together than those a step `inner`
+/// apart.
+constexpr bool steps_lie_across(std::int64_t outer, std::int64_t inner) {
+  return inner > 1 && outer > 0 && outer < inner;
+}
+
+/// The fewest jobs for which a thread is worthwhile. A job takes as many steps of a tape over one
+/// tile.
+std::int64_t grain_of(std::size_t tile_steps);
+
 /// The elements of one operand in the order of some axes, tile by tile.
 class TileReader {
  public:
@@ -147,8 +157,6 @@ class TileProgram {
 
  private:
   void run(State& state, const TileReader::Block& block) const;
-  /// The fewest tiles for which a thread is worthwhile.
-  [[nodiscard]] std::int64_t grain() const;
 
   [[nodiscard]] std::span<const int> places() const;
   [[nodiscard]] TileGrid grid() const;
