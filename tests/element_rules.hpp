@@ -4,18 +4,18 @@
 
 #include <numeric>
 
-#include "kiln/fusion/inspect.hpp"
-#include "kiln/kiln.hpp"
-#include "kiln/ops/test_support.hpp"
+#include "tests/queued.hpp"
 
 namespace kiln::element_rules {
 
+using queued::drained;
+using queued::expect_same_as_eager;
+using queued::In;
+using queued::lazy;
 using test::make;
 using test::make_wave;
 using test::message_of;
 using test::values;
-
-inline Device lazy() { return test::device().lazy(); }
 
 /// 0, 1, 2, ... in that dtype.
 inline AnyTensor counted(const Shape& shape, DType dtype = DType::f32) {
@@ -188,24 +188,5 @@ struct Neighbours {
     return x(at.with(-1, at[-1] - 1)) + x(at) * 2 + x(at.with(-1, at[-1] + 1));
   }
 };
-
-using In = const std::vector<AnyTensor>&;
-
-template <class F>
-void expect_same_as_eager(F f, std::vector<AnyTensor> in, const std::string& what = {}) {
-  const std::vector<float> fused = values(f(in));
-  for (AnyTensor& t : in) t = t.to(test::device().eager());
-  test::expect_near(fused, test::doubles(values(f(in))), 2e-6, what);
-}
-
-/// What it takes to compute the result of `f`, nothing else being queued.
-template <class F>
-DrainReport drained(F f, const std::vector<AnyTensor>& in) {
-  lazy().flush();
-  const AnyTensor out = f(in);
-  DrainReport report = inspect(lazy());
-  (void)values(out);
-  return report;
-}
 
 }  // namespace kiln::element_rules

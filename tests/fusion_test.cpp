@@ -2,41 +2,22 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "kiln/fusion/inspect.hpp"
-#include "kiln/kiln.hpp"
-#include "kiln/ops/test_support.hpp"
+#include "tests/queued.hpp"
 
 namespace kiln {
 namespace {
 
+using queued::drained;
+using queued::input;
+using queued::lazy;
 using test::make;
 using test::make_wave;
 using test::values;
 using ::testing::ElementsAre;
 
-Device lazy() { return test::device().lazy(); }
-
-AnyTensor input(const Shape& shape, int seed = 0, DType dtype = DType::f32) {
-  return make_wave(shape, seed, dtype, lazy());
-}
-
-/// What it takes to read the result of `f`, nothing else being queued.
-template <class F>
-DrainReport drained(F f) {
-  lazy().flush();
-  const AnyTensor out = f();
-  DrainReport report = inspect(lazy());
-  (void)values(out);
-  return report;
-}
-
-/// The same on an eager device.
 template <class F>
 void expect_same_as_eager(F f, std::vector<AnyTensor> in, double tolerance = 2e-5) {
-  const std::vector<float> fused = values(f(in));
-  for (AnyTensor& t : in) t = t.to(test::device().eager());
-  const std::vector<float> single = values(f(in));
-  test::expect_near(fused, test::doubles(single), tolerance);
+  queued::expect_same_as_eager(f, std::move(in), {}, tolerance);
 }
 
 TEST(Fusion, ABiasAndAReluGoIntoTheMatrixProduct) {

@@ -5,42 +5,20 @@
 
 #include <algorithm>
 
-#include "kiln/fusion/inspect.hpp"
-#include "kiln/kiln.hpp"
-#include "kiln/ops/test_support.hpp"
+#include "tests/queued.hpp"
 
 namespace kiln {
 namespace {
 
+using queued::drained;
+using queued::expect_same_as_eager;
+using queued::In;
+using queued::input;
+using queued::lazy;
 using test::make_wave;
 using test::message_of;
 using test::values;
 using ::testing::HasSubstr;
-
-Device lazy() { return test::device().lazy(); }
-
-AnyTensor input(const Shape& shape) { return make_wave(shape, 0, DType::f32, lazy()); }
-
-/// What it takes to read the result of `f`, nothing else being queued.
-template <class F>
-DrainReport drained(F f, std::vector<AnyTensor> in) {
-  lazy().flush();
-  const AnyTensor out = f(in);
-  DrainReport report = inspect(lazy());
-  (void)values(out);
-  return report;
-}
-
-using In = const std::vector<AnyTensor>&;
-
-/// The same values queued and at once. Compilers of fused text may join a product and a sum, whose
-/// rounding then differs.
-template <class F>
-void expect_same_as_eager(F f, std::vector<AnyTensor> in) {
-  const std::vector<float> fused = values(f(in));
-  for (AnyTensor& t : in) t = t.to(test::device().eager());
-  test::expect_near(fused, test::doubles(values(f(in))), 2e-6);
-}
 
 /// An operand's name as a template argument.
 template <std::size_t N>

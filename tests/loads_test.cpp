@@ -4,25 +4,22 @@
 
 #include <limits>
 
-#include "kiln/fusion/inspect.hpp"
-#include "kiln/kiln.hpp"
-#include "kiln/ops/test_support.hpp"
+#include "tests/queued.hpp"
 
 namespace kiln {
 namespace {
 
+using queued::drained;
+using queued::expect_same_as_eager;
+using queued::In;
+using queued::input;
+using queued::lazy;
 using test::make;
 using test::make_wave;
 using test::message_of;
 using test::values;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-Device lazy() { return test::device().lazy(); }
-
-AnyTensor input(const Shape& shape, int seed = 0, DType dtype = DType::f32) {
-  return make_wave(shape, seed, dtype, lazy());
-}
 
 /// How the kernel of Mixed reads x.
 enum class Way : std::uint8_t { one, four, both, array };
@@ -71,27 +68,6 @@ struct Mixed {
   static AnyTensor reference(const AnyTensor& x, const AnyTensor& w) { return x * 2.0 + w; }
 };
 static_assert(Extension<Mixed>);
-
-/// What it takes to read the result of `f`, nothing else being queued.
-template <class F>
-DrainReport drained(F f, std::vector<AnyTensor> in) {
-  lazy().flush();
-  const AnyTensor out = f(in);
-  DrainReport report = inspect(lazy());
-  (void)values(out);
-  return report;
-}
-
-using In = const std::vector<AnyTensor>&;
-
-/// The same values queued and at once. Compilers of fused text may join a product and a sum, whose
-/// rounding then differs.
-template <class F>
-void expect_same_as_eager(F f, std::vector<AnyTensor> in) {
-  const std::vector<float> fused = values(f(in));
-  for (AnyTensor& t : in) t = t.to(test::device().eager());
-  test::expect_near(fused, test::doubles(values(f(in))), 2e-6);
-}
 
 TEST(WgslLoads, AKernelTakesItsProducersAndItsConsumersIntoOneLaunch) {
   const auto f = [](In t) { return tanh(apply(Mixed{Way::one}, relu(t[0]) * 2.0, t[1])) + 1.0; };

@@ -5,22 +5,16 @@
 #include <cmath>
 #include <limits>
 
-#include "kiln/fusion/inspect.hpp"
-#include "kiln/kiln.hpp"
-#include "kiln/ops/test_support.hpp"
+#include "tests/queued.hpp"
 
 namespace kiln {
 namespace {
 
+using queued::input;
+using queued::lazy;
 using test::make;
 using test::make_wave;
 using test::values;
-
-Device lazy() { return test::device().lazy(); }
-
-AnyTensor input(const Shape& shape, int seed = 0, DType dtype = DType::f32) {
-  return make_wave(shape, seed, dtype, lazy());
-}
 
 /// The product by the tiles of a GPU, whatever the adapter is.
 struct Tiled {
